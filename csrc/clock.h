@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// Time behind a pointer. A NULL clock is the system's; a virtual one stands still until it is told
+// to advance, so that leases, retries, time-outs and sweeps can be tested without waiting.
+// Safe from any thread.
+
+#ifndef BATCH_CLOCK_H
+#define BATCH_CLOCK_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct clock {
+    _Atomic int64_t wall_ms;  // since the epoch
+    _Atomic int64_t mono_us;  // since the clock was made
+};
+
+// Makes a virtual clock that shows wall_ms and stands still.
+void clock_init(struct clock *clock, int64_t wall_ms);
+
+// Moves a virtual clock forward by span_ms, both its faces.
+void clock_advance(struct clock *clock, int64_t span_ms);
+
+// Milliseconds since the epoch: for moments that are stored or shown.
+int64_t clock_wall_ms(const struct clock *clock);
+
+// Microseconds that never run backwards: for spans and waits.
+int64_t clock_mono_us(const struct clock *clock);
+
+// How long, in real microseconds, a thread may sleep when span_us are left on this clock. On a
+// virtual clock that is a short nap after which the clock has to be read again.
+int64_t clock_nap_us(const struct clock *clock, int64_t span_us);
+
+#endif
