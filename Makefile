@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+#
+# Builds batch for one Lua at a time: LUA=5.4 (the default), LUA=luajit or LUA=5.3, each in a folder
+# of its own below build/. Paths are relative, so that the checkout may lie anywhere.
+# What runs programs rather than builds them is a script in .ci/.
+
+LUA ?= 5.4
+CFLAGS ?= -O2 -g
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+# 5.4, lua5.4 and /usr/bin/lua5.4 all name the same Lua.
+FLAVOUR := $(patsubst lua%,%,$(notdir $(LUA)))
+ifeq ($(filter $(FLAVOUR),5.4 5.3 jit),)
+$(error LUA must be 5.4, luajit or 5.3, got "$(LUA)")
+endif
+LUA_NAME := lua$(FLAVOUR)
+LUA_VERSION := $(FLAVOUR:jit=5.1)
+LUA_INCDIR ?=
+LUA_CFLAGS = $(if $(LUA_INCDIR),-I$(LUA_INCDIR),$(shell pkg-config --cflags $(LUA_NAME)))
+
+# VARIANT is asan, tsan or cover for the builds that watch themselves; see the targets of that name.
+VARIANT ?=
+BUILD := build/$(VARIANT:%=%-)$(LUA_NAME)
+asan_FLAGS := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer
+tsan_FLAGS := -O1 -fsanitize=thread -fno-omit-frame-pointer
+cover_FLAGS := -O0 --coverage -fprofile-update=atomic
+VARIANT_FLAGS := $(if $(VARIANT),$($(VARIANT)_FLAGS))
+
+WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wpointer-arith -Wvla \
+	$(if $(CI),-Werror)
+C_FLAGS := -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(CFLAGS) \
+	$(VARIANT_FLAGS)
+LIBS := -lsqlite3 -lcrypto -lcurl -lpthread -lm
+
+# Only the sources that begin with l know Lua. The others make a plain C library, against which the
+# C tests are linked without any Lua.
+OBJECTS := $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/*.c))
+LUA_OBJECTS := $(filter $(BUILD)/obj/l%.o,$(OBJECTS))
+C_OBJECTS := $(filter-out $(LUA_OBJECTS),$(OBJECTS))
+C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/%,$(wildcard spec/c/*_test.c))
+C_FILES = $(wildcard csrc/*.[ch] spec/c/*.[ch] bench/*.[ch])
+LUA_FILES = $(shell find lua -name '*.lua')
+
+CORE := $(BUILD)/batch/core.so
+LAUNCHER := $(BUILD)/bin/luabatch
+LIBRARY := $(BUILD)/libbatch.a
+FLOOR := $(BUILD)/bench/floor
+WATCHED_LUA := $(BUILD)/bin/$(LUA_NAME)
+
+# lua-http is packaged for Lua 5.1 to 5.3 and some of its parts for 5.1 and 5.2 alone, but all are
+# pure Lua and run on 5.4 as well.
+ifneq ($(FLAVOUR),jit)
+HTTP_PATH := /usr/share/lua/5.3/?.lua;/usr/share/lua/5.2/?.lua;/usr/share/lua/5.1/?.lua
+endif
+LUA_FIRST = $(CURDIR)/lua/?.lua
+LUA_LAST = ;;$(HTTP_PATH)
+C_FIRST = $(CURDIR)/$(BUILD)/?.so
+BIN_FIRST = $(CURDIR)/$(BUILD)/bin
+quote = '$(subst ','\'',$(1))'
+HERE = LUA_PATH=$(call quote,$(LUA_FIRST)$(LUA_LAST)) LUA_CPATH=$(call quote,$(C_FIRST);;) \
+	PATH=$(call quote,$(BIN_FIRST)):"$$PATH" LUA=$(LUA_NAME) BUILD=$(BUILD)
+
+# The same for a shell that may have paths of its own, which are kept.
+kept = "$${$(1):+;$$$(1)}"
+ENV_LUA_PATH = LUA_PATH=$(call quote,$(LUA_FIRST))$(call kept,LUA_PATH)$(call quote,$(LUA_LAST))
+ENV_LUA_CPATH = LUA_CPATH=$(call quote,$(C_FIRST))$(call kept,LUA_CPATH)';;'
+ENV_PATH = PATH=$(call quote,$(BIN_FIRST)):"$$PATH"
+
+LUADIR ?= $(PREFIX)/share/lua/$(LUA_VERSION)
+LIBDIR ?= $(PREFIX)/lib/lua/$(LUA_VERSION)
+BINDIR ?= $(PREFIX)/bin
+
+# Where luabatch will find its modules once it is installed. LuaRocks moves them from the rock's own
+# folder, which is ROCK, to those of its tree, five folders up.
+FOUND_LUADIR = $(if $(ROCK),$(ROCK)/../../../../../share/lua/$(LUA_VERSION),$(LUADIR))
+FOUND_LIBDIR = $(if $(ROCK),$(ROCK)/../../../../../lib/lua/$(LUA_VERSION),$(LIBDIR))
+
+# $(call launcher,FOLDER OF LUA FILES,FOLDER OF C MODULES): the program luabatch.
+define launcher
+printf '%s\n' '#!/usr/bin/env $(LUA_NAME)' '-- Written by make.' \
+	$(call quote,package.path = [[$(1)/?.lua;]] .. package.path$(HTTP_PATH:%= .. [[;%]])) \
+	$(call quote,package.cpath = [[$(2)/?.so;]] .. package.cpath) \
+	'os.exit(require("batch.cli").main(arg))'
+endef
+
+INSTALL_DEPS = @LUA=$(LUA_NAME) .ci/install
+MAKEFLAGS += --no-print-directory
+
+.DELETE_ON_ERROR:
+.PHONY: all library c-tests run test env install uninstall layers lint asan tsan cover bench docs \
+	clean help FORCE
+
+all: $(CORE) $(LAUNCHER) ## build the module and luabatch (LUA=5.4, luajit or 5.3)
+
+library: $(LIBRARY) ## build the C core alone, without Lua, as libbatch.a
+
+c-tests: $(C_TESTS)
+	@:
+
+$(CORE): $(OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-z,nodelete $(C_FLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LIBS)
+
+$(LIBRARY): $(C_OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $(C_OBJECTS)
+
+$(BUILD)/obj/l%.o: csrc/l%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(C_FLAGS) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/%.o: csrc/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(C_FLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/spec/%: spec/c/%.c $(LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
+
+$(FLOOR): bench/floor.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(C_FLAGS) -o $@ $< $(LDFLAGS) $(LIBS)
+
+# Looked at each time, written when it differs: a copied checkout must not run the original's files.
+$(LAUNCHER): FORCE
+	@mkdir -p $(@D)
+	@$(call launcher,$(CURDIR)/lua,$(CURDIR)/$(BUILD)) >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else chmod 755 $@.new && mv $@.new $@; fi
+
+-include $(OBJECTS:.o=.d) $(addsuffix .d,$(C_TESTS))
+
+run: ## fetch an example site served on loopback, or with URLS=FILE your own list
+	$(INSTALL_DEPS) build run
+	@$(MAKE) all >&2
+	@$(HERE) .ci/example $(if $(URLS),$(call quote,$(URLS)))
+
+test: ## run every test, or with ONLY=WORD those whose file has WORD in its name
+	$(INSTALL_DEPS) build run test
+	@$(MAKE) all c-tests
+	@$(HERE) .ci/test $(call quote,$(ONLY))
+
+env: ## print what puts this build on the paths of a shell: eval "$(make -s env)"
+	@printf 'export %s\n' $(call quote,$(ENV_LUA_PATH)) $(call quote,$(ENV_LUA_CPATH)) \
+		$(call quote,$(ENV_PATH))
+
+install: all ## install below PREFIX (/usr/local), staged in DESTDIR if that is given
+	@for file in $(LUA_FILES:lua/%=%); do \
+		install -D -m 644 "lua/$$file" "$(DESTDIR)$(LUADIR)/$$file" || exit 1; \
+	done
+	install -D -m 755 $(CORE) "$(DESTDIR)$(LIBDIR)/batch/core.so"
+	@$(call launcher,$(FOUND_LUADIR),$(FOUND_LIBDIR)) >$(LAUNCHER).installed
+	install -D -m 755 $(LAUNCHER).installed "$(DESTDIR)$(BINDIR)/luabatch"
+
+uninstall: ## remove what install has put below PREFIX
+	rm -rf "$(DESTDIR)$(LUADIR)/batch" "$(DESTDIR)$(LIBDIR)/batch"
+	rm -f "$(DESTDIR)$(LUADIR)/batch.lua" "$(DESTDIR)$(BINDIR)/luabatch"
+
+layers: ## check that no C file includes what its layer must never see
+	$(INSTALL_DEPS) build
+	@$(LUA_NAME) .ci/layers.lua csrc
+
+# ctuuninitvar takes a variable that is handed over to be filled for one that is read.
+CPPCHECK_FLAGS := --quiet --std=c11 -D_GNU_SOURCE -Icsrc --enable=warning,performance,portability \
+	--suppress=missingIncludeSystem --suppress=ctuuninitvar --inline-suppr --error-exitcode=1
+
+lint: layers ## check style and look for mistakes: luacheck, clang-format, cppcheck
+	$(INSTALL_DEPS) build lint
+	luacheck --quiet --no-color lua spec examples bench .ci rockspec/*.rockspec
+	clang-format --dry-run -Werror $(C_FILES)
+	cppcheck $(CPPCHECK_FLAGS) $(filter %.c,$(C_FILES))
+
+asan: ## run every test with AddressSanitizer, its leak check, and UBSan
+	$(INSTALL_DEPS) build run test watch
+	@$(MAKE) sanitized VARIANT=asan CFLAGS=-g
+
+tsan: ## run every test with ThreadSanitizer
+	$(INSTALL_DEPS) build run test watch
+	@$(MAKE) sanitized VARIANT=tsan CFLAGS=-g
+
+.PHONY: sanitized
+sanitized: all c-tests $(WATCHED_LUA)
+	@$(HERE) SANITIZER=$(VARIANT) .ci/test $(call quote,$(ONLY))
+
+# The sanitizer's runtime has to be in the interpreter before libc is. Preloaded, it would get into
+# the shells that specs start as well, and Debian's sh crashes under ThreadSanitizer.
+$(WATCHED_LUA):
+	@mkdir -p $(@D)
+	patchelf --add-needed "$$($(CC) -print-file-name=lib$(VARIANT).so)" --output $@ \
+		"$$(command -v $(LUA_NAME))"
+
+cover: ## measure which lines of C the tests reach
+	$(INSTALL_DEPS) build run test cover
+	@$(MAKE) covered VARIANT=cover CFLAGS=-g
+
+.PHONY: covered
+covered: all c-tests
+	@find $(BUILD) -name '*.gcda' -delete
+	@$(HERE) .ci/test $(call quote,$(ONLY))
+	@gcovr --root . --filter csrc/ --object-directory $(BUILD)/obj $(BUILD)/obj
+	@echo "lines of Lua are not measured: Debian has no package of LuaCov"
+
+bench: ## measure speed and memory beside the bare floor of SQLite
+	$(INSTALL_DEPS) build run
+	@$(MAKE) all $(FLOOR)
+	@$(HERE) FLOOR=$(FLOOR) $(LUA_NAME) bench/bench.lua
+
+docs: ## write the reference of the Lua modules to build/docs
+	$(INSTALL_DEPS) docs
+	@mkdir -p build
+	ldoc --config .ldoc/config.ld .
+
+clean: ## remove everything that was built
+	rm -rf build
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile

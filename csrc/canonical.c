@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+//
+// The list as JSON, target by target: whole into a buffer, or piece by piece into a hash.
+
+#include "canonical.h"
+
+#include "json.h"
+#include "status.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+
+// Enough that a call of the hash costs nothing beside what it hashes.
+enum { PIECE_BYTES = 16 * 1024 };
+
+static const struct {
+    const char *name;
+    size_t len;
+} known_options[CANONICAL_FURTHER] = {
+    [CANONICAL_MODE] = {"mode", 4},       [CANONICAL_QUESTION] = {"question", 8},
+    [CANONICAL_PAGES] = {"pages", 5},     [CANONICAL_GREP] = {"grep", 4},
+    [CANONICAL_JQ] = {"jq", 2},           [CANONICAL_CONTEXT] = {"context", 7},
+    [CANONICAL_RECOVER] = {"recover", 7},
+};
+
+static void add_text(struct buffer *out, const char *text) {
+    buffer_add(out, text, strlen(text));
+}
+
+static void add_target(struct buffer *out, const struct target *target, bool is_first) {
+    add_text(out, is_first ? "{\"url\":" : ",{\"url\":");
+    json_string(out, target->url, target->url_len);
+    add_text(out, ",\"options\":");
+    buffer_add(out, target->options, target->options_len);
+    buffer_add_byte(out, '}');
+}
+
+// Hashes what has gathered and makes room for more.
+static int hash_piece(EVP_MD_CTX *hash, struct buffer *piece) {
+    int is_done = !piece->is_broken && EVP_DigestUpdate(hash, piece->bytes, piece->len);
+    piece->len = 0;
+    return is_done ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static int hash_targets(EVP_MD_CTX *hash, const struct targets *targets, struct buffer *piece) {
+    struct target target;
+    size_t offset = 0;
+    buffer_add_byte(piece, '[');
+    for (bool is_first = true; targets_next(targets, &offset, &target) == STATUS_OK;
+         is_first = false) {
+        add_target(piece, &target, is_first);
+        if (piece->len >= PIECE_BYTES && hash_piece(hash, piece) != STATUS_OK)
+            return STATUS_NO_MEMORY;
+    }
+    buffer_add_byte(piece, ']');
+    return hash_piece(hash, piece);
+}
+
+enum canonical_rank canonical_rank(const char *key, size_t len) {
+    for (int rank = 0; rank < CANONICAL_FURTHER; rank++)
+        if (len == known_options[rank].len && memcmp(key, known_options[rank].name, len) == 0)
+            return (enum canonical_rank)rank;
+    return CANONICAL_FURTHER;
+}
+
+enum canonical_kind canonical_kind(enum canonical_rank rank) {
+    if (rank == CANONICAL_FURTHER)
+        return CANONICAL_ANY;
+    return rank >= CANONICAL_CONTEXT ? CANONICAL_FLAG : CANONICAL_TEXT;
+}
+
+void canonical_write(const struct targets *targets, struct buffer *out) {
+    struct target target;
+    size_t offset = 0;
+    buffer_add_byte(out, '[');
+    for (bool is_first = true; targets_next(targets, &offset, &target) == STATUS_OK;
+         is_first = false)
+        add_target(out, &target, is_first);
+    buffer_add_byte(out, ']');
+}
+
+int canonical_key(const char *caller, size_t caller_len, const struct targets *targets,
+                  unsigned char out_key[CANONICAL_KEY_BYTES]) {
+    int status = STATUS_NO_MEMORY;
+    struct buffer piece;
+    buffer_init(&piece);
+    memset(out_key, 0, CANONICAL_KEY_BYTES);
+    buffer_add(&piece, caller, caller_len);
+    buffer_add_byte(&piece, '\0');
+    EVP_MD_CTX *hash = EVP_MD_CTX_new();
+    if (hash && EVP_DigestInit_ex(hash, EVP_sha256(), NULL) &&
+        hash_targets(hash, targets, &piece) == STATUS_OK && EVP_DigestFinal_ex(hash, out_key, NULL))
+        status = STATUS_OK;
+    EVP_MD_CTX_free(hash);
+    buffer_fini(&piece);
+    return status;
+}
+
+void canonical_key_hex(const unsigned char key[CANONICAL_KEY_BYTES],
+                       char out_hex[CANONICAL_KEY_HEX]) {
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < CANONICAL_KEY_BYTES; i++) {
+        out_hex[2 * i] = digits[key[i] >> 4];
+        out_hex[2 * i + 1] = digits[key[i] & 15];
+    }
+    out_hex[CANONICAL_KEY_HEX - 1] = '\0';
+}

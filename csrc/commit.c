@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT
+//
+// Leader and followers. queue->lock guards the list and the flags, never a transaction and never a
+// callback: the leader takes the whole list out, works on it alone, and only then locks again.
+// Whoever sets is_led is the leader, and only the leader touches the store.
+
+#include "commit.h"
+
+#include "clock.h"
+#include "threads.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum {
+    PATIENCE_MS = 10000,     // for locks of other processes
+    MAX_BATCH = 4096,        // items in one transaction
+    IDLE_TICKS = 40,         // looks without traffic until the committer sleeps
+    FIRST_PAUSE_US = 10000,  // after a failure; doubles
+    LONGEST_PAUSE_US = 2000000,
+};
+
+struct list {
+    struct commit_item *first;
+    struct commit_item *last;
+};
+
+struct commit_queue {
+    struct commit_config config;
+    pthread_mutex_t lock;
+    pthread_cond_t work;      // for the committer: urgent work, a nudge, or the end
+    pthread_cond_t finished;  // for those that wait for an item
+    struct list waiting;
+    uint64_t tick;
+    uint64_t n_nudges;
+    int64_t pause_us;      // 0: the last transaction went well
+    int64_t resume_at_us;  // while pausing
+    bool is_led;
+    bool is_urgent;
+    bool is_closing;
+    bool is_abandoned;  // closing, and the time for retries is over
+    _Atomic bool is_asleep;
+    pthread_t committer;
+};
+
+static void append(struct list *list, struct commit_item *item) {
+    item->next = NULL;
+    if (list->last)
+        list->last->next = item;
+    else
+        list->first = item;
+    list->last = item;
+}
+
+static void prepend_all(struct list *list, struct list *head) {
+    if (!head->first)
+        return;
+    head->last->next = list->first;
+    if (!list->first)
+        list->last = head->last;
+    list->first = head->first;
+}
+
+static struct commit_item *take_first(struct list *list) {
+    struct commit_item *item = list->first;
+    list->first = item->next;
+    if (!list->first)
+        list->last = NULL;
+    item->next = NULL;
+    return item;
+}
+
+// The items from first up to (not including) end, in one transaction.
+static int try_items(struct commit_queue *queue, struct commit_item *first,
+                     struct commit_item *end) {
+    struct store *store = queue->config.store;
+    int64_t began_us = clock_mono_us(NULL);
+    unsigned n_targets = 0;
+    int status = store->ops->begin(store, PATIENCE_MS);
+    for (struct commit_item *item = first; !status && item != end; item = item->next) {
+        item->status = STATUS_OK;
+        status = item->apply(item, store);
+        n_targets += item->n_targets;
+    }
+    if (!status)
+        status = store->ops->commit(store);
+    if (status) {
+        store->ops->rollback(store);
+        queue->config.on_failure(queue->config.context, status, store->fault.text);
+        return status;
+    }
+    queue->config.on_commit(queue->config.context, n_targets, clock_mono_us(NULL) - began_us);
+    return STATUS_OK;
+}
+
+// Hands an item its end. After done an item that nobody waits for may be gone.
+static void finish(struct commit_queue *queue, struct commit_item *item, int failure,
+                   struct list *finished) {
+    if (failure) {
+        item->status = failure;
+        fault_set(item->fault, failure, "%s", queue->config.store->fault.text);
+    }
+    bool has_waiter = item->has_waiter;
+    if (item->done)
+        item->done(item);
+    if (has_waiter)
+        append(finished, item);
+}
+
+// Ends the items up to end, or keeps those that must be stored.
+static void settle(struct commit_queue *queue, struct list *batch, struct commit_item *end,
+                   int failure, struct list *kept, struct list *finished) {
+    while (batch->first != end) {
+        struct commit_item *item = take_first(batch);
+        if (failure && item->must_be_stored && !queue->is_abandoned)
+            append(kept, item);
+        else
+            finish(queue, item, failure, finished);
+    }
+}
+
+// Commits a batch; after a failure tries its items one by one, so that one that cannot be stored
+// holds up nobody but itself. A locked store fails them all alike.
+static void commit_batch(struct commit_queue *queue, struct list *batch, struct list *kept,
+                         struct list *finished) {
+    int status = try_items(queue, batch->first, NULL);
+    if (!status || status == STATUS_LOCKED || batch->first == batch->last) {
+        settle(queue, batch, NULL, status, kept, finished);
+        return;
+    }
+    while (batch->first) {
+        struct commit_item *second = batch->first->next;
+        status = try_items(queue, batch->first, second);
+        settle(queue, batch, second, status, kept, finished);
+    }
+}
+
+static struct list take_batch(struct commit_queue *queue) {
+    struct list batch = {NULL, NULL};
+    for (int i = 0; i < MAX_BATCH && queue->waiting.first; i++)
+        append(&batch, take_first(&queue->waiting));
+    return batch;
+}
+
+static void announce_locked(struct commit_queue *queue, struct list *finished) {
+    if (!finished->first)
+        return;
+    while (finished->first)
+        take_first(finished)->is_finished = true;
+    pthread_cond_broadcast(&queue->finished);
+}
+
+static void set_pause_locked(struct commit_queue *queue, bool has_kept) {
+    if (!has_kept) {
+        queue->pause_us = 0;
+        return;
+    }
+    queue->pause_us = queue->pause_us ? 2 * queue->pause_us : FIRST_PAUSE_US;
+    if (queue->pause_us > LONGEST_PAUSE_US)
+        queue->pause_us = LONGEST_PAUSE_US;
+    queue->resume_at_us = clock_mono_us(NULL) + queue->pause_us;
+    pthread_cond_signal(&queue->work);
+}
+
+static void lead_locked(struct commit_queue *queue) {
+    queue->is_led = true;
+    queue->is_urgent = false;
+    bool is_failing = false;
+    while (queue->waiting.first && !is_failing) {
+        struct list batch = take_batch(queue), kept = {NULL, NULL}, finished = {NULL, NULL};
+        pthread_mutex_unlock(&queue->lock);
+        commit_batch(queue, &batch, &kept, &finished);
+        pthread_mutex_lock(&queue->lock);
+        announce_locked(queue, &finished);
+        is_failing = kept.first != NULL;
+        set_pause_locked(queue, is_failing);
+        prepend_all(&queue->waiting, &kept);
+    }
+    queue->is_led = false;
+    // Those that came while the last batch failed may lead their own try; the end may be near.
+    pthread_cond_broadcast(&queue->finished);
+    if (queue->is_closing)
+        pthread_cond_signal(&queue->work);
+}
+
+static void enqueue_locked(struct commit_queue *queue, struct commit_item *item) {
+    item->came_at_tick = queue->tick;
+    item->is_finished = false;
+    append(&queue->waiting, item);
+}
+
+static void wake_committer_locked(struct commit_queue *queue, bool is_urgent) {
+    queue->n_nudges++;
+    queue->is_urgent |= is_urgent;
+    if (is_urgent || atomic_load(&queue->is_asleep))
+        pthread_cond_signal(&queue->work);
+}
+
+int commit_run(struct commit_queue *queue, struct commit_item *item) {
+    item->has_waiter = true;
+    pthread_mutex_lock(&queue->lock);
+    enqueue_locked(queue, item);
+    while (!item->is_finished) {
+        if (queue->is_led)
+            pthread_cond_wait(&queue->finished, &queue->lock);
+        else
+            lead_locked(queue);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return item->status;
+}
+
+void commit_leave(struct commit_queue *queue, struct commit_item *item, enum commit_by by) {
+    item->has_waiter = false;
+    pthread_mutex_lock(&queue->lock);
+    enqueue_locked(queue, item);
+    if (!queue->is_led && !queue->pause_us) {
+        if (by == COMMIT_BY_CALLER)
+            lead_locked(queue);
+        else
+            wake_committer_locked(queue, by == COMMIT_BY_COMMITTER);
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void commit_nudge(struct commit_queue *queue) {
+    if (!atomic_load(&queue->is_asleep))
+        return;
+    pthread_mutex_lock(&queue->lock);
+    wake_committer_locked(queue, false);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+// Whether what waits is the committer's business now.
+static bool is_due_locked(struct commit_queue *queue) {
+    if (queue->is_led || !queue->waiting.first)
+        return false;
+    if (queue->is_abandoned)
+        return true;
+    if (queue->pause_us)
+        return clock_mono_us(NULL) >= queue->resume_at_us;
+    return queue->is_urgent || queue->is_closing ||
+           queue->waiting.first->came_at_tick < queue->tick;
+}
+
+// Asks the runner without the lock. is_asleep is set before the question: whoever makes work after
+// the answer sees it and nudges, and the nudge is seen here by its count.
+static bool has_traffic_locked(struct commit_queue *queue, bool will_sleep) {
+    uint64_t n_nudges = queue->n_nudges;
+    atomic_store(&queue->is_asleep, will_sleep);
+    pthread_mutex_unlock(&queue->lock);
+    bool has_traffic = queue->config.on_tick(queue->config.context);
+    pthread_mutex_lock(&queue->lock);
+    return has_traffic || queue->waiting.first || n_nudges != queue->n_nudges;
+}
+
+static void wait_locked(struct commit_queue *queue, int *n_idle_ticks) {
+    bool will_sleep = *n_idle_ticks >= IDLE_TICKS;
+    bool has_traffic = has_traffic_locked(queue, will_sleep);
+    *n_idle_ticks = has_traffic ? 0 : *n_idle_ticks + 1;
+    if (queue->is_closing || queue->is_urgent)
+        ;
+    else if (queue->pause_us && queue->waiting.first)
+        threads_wait_until(&queue->work, &queue->lock, queue->resume_at_us);
+    else if (!will_sleep || has_traffic)
+        threads_wait_until(&queue->work, &queue->lock, clock_mono_us(NULL) + BATCH_TICK_US);
+    else
+        pthread_cond_wait(&queue->work, &queue->lock);
+    atomic_store(&queue->is_asleep, false);
+    queue->tick++;
+}
+
+static void *run_committer(void *argument) {
+    struct commit_queue *queue = argument;
+    int n_idle_ticks = 0;
+    pthread_mutex_lock(&queue->lock);
+    for (;;) {
+        if (is_due_locked(queue)) {
+            lead_locked(queue);
+            n_idle_ticks = 0;
+        } else if (queue->is_closing && !queue->waiting.first && !queue->is_led) {
+            break;
+        } else if (queue->is_closing) {
+            threads_wait_until(&queue->work, &queue->lock, clock_mono_us(NULL) + 1000);
+            queue->tick++;
+        } else {
+            wait_locked(queue, &n_idle_ticks);
+        }
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return NULL;
+}
+
+int commit_open(const struct commit_config *config, struct commit_queue **out_queue) {
+    *out_queue = NULL;
+    struct commit_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return STATUS_NO_MEMORY;
+    queue->config = *config;
+    pthread_mutex_init(&queue->lock, NULL);
+    threads_cond_init(&queue->work);
+    threads_cond_init(&queue->finished);
+    int status = threads_start(&queue->committer, run_committer, queue);
+    if (status) {
+        free(queue);
+        return status;
+    }
+    *out_queue = queue;
+    return STATUS_OK;
+}
+
+void commit_close(struct commit_queue *queue, int64_t give_up_ms) {
+    int64_t give_up_at_us = clock_mono_us(NULL) + give_up_ms * 1000;
+    pthread_mutex_lock(&queue->lock);
+    queue->is_closing = true;
+    pthread_cond_signal(&queue->work);
+    while ((queue->waiting.first || queue->is_led) && clock_mono_us(NULL) < give_up_at_us)
+        threads_wait_until(&queue->finished, &queue->lock, clock_mono_us(NULL) + 1000);
+    queue->is_abandoned = true;
+    pthread_cond_signal(&queue->work);
+    pthread_mutex_unlock(&queue->lock);
+    pthread_join(queue->committer, NULL);
+    pthread_cond_destroy(&queue->work);
+    pthread_cond_destroy(&queue->finished);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+}

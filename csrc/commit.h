@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//
+// The commit queue: whatever must be written joins it, and one thread at a time, the leader,
+// commits all that waits in one transaction, again and again until nothing waits. Who leads is a
+// question of who has nothing better to do: a thread that must wait for its own item anyway, a
+// worker when no other target is ready, else the queue's own committer thread.
+//
+// The committer wakes at once for urgent items. Otherwise, while there is traffic, it looks every
+// BATCH_TICK_US and leads only what it saw waiting at its last look: so a worker that is done with
+// a handful of quick targets still commits them itself, all in one, and nothing waits longer than
+// two looks. The same looks serve the runner (on_tick) to see targets that nobody has taken.
+
+#ifndef BATCH_COMMIT_H
+#define BATCH_COMMIT_H
+
+#include "store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BATCH_TICK_US = 150 };
+
+struct commit_item {
+    // Writes, inside a transaction; may be called again when the transaction is tried again.
+    // Returns 0, also for a refusal that wrote nothing (then put into status), or the store's
+    // failure.
+    int (*apply)(struct commit_item *item, struct store *store);
+    // Called without a lock by the leader once the item is stored or refused. May free the item
+    // unless somebody waits for it. NULL: nothing to do.
+    void (*done)(struct commit_item *item);
+    struct fault *fault;  // gets the sentence of a failure; NULL: nobody wants it
+    int status;           // the answer: what apply put there, or the failure
+    unsigned n_targets;   // outcomes in it, for the figures
+    bool must_be_stored;  // is tried again after any failure, never refused
+    // Of the queue:
+    struct commit_item *next;
+    uint64_t came_at_tick;
+    bool has_waiter;
+    bool is_finished;
+};
+
+struct commit_config {
+    struct store *store;  // the writing connection; the queue's until commit_close
+    void *context;
+    // Called without a lock by the committer at each look. Returns whether it wants to be asked
+    // again.
+    bool (*on_tick)(void *context);
+    // Called without a lock by the leader after each transaction.
+    void (*on_commit)(void *context, unsigned n_targets, int64_t span_us);
+    void (*on_failure)(void *context, int status, const char *text);
+};
+
+struct commit_queue;
+
+// Starts the committer. Returns 0 or STATUS_NO_MEMORY (no thread could be had).
+int commit_open(const struct commit_config *config, struct commit_queue **out_queue);
+
+// Commits what waits, waiting at most give_up_ms for a store that fails, and stops the committer.
+// Items that could not be stored get their done call with the failure as status.
+void commit_close(struct commit_queue *queue, int64_t give_up_ms);
+
+// Commits an item and waits for it; leads if nobody does. Returns the item's status.
+int commit_run(struct commit_queue *queue, struct commit_item *item);
+
+enum commit_by {
+    COMMIT_BY_ANYBODY,    // the caller has better things to do: whoever leads next
+    COMMIT_BY_COMMITTER,  // the same, but at once
+    COMMIT_BY_CALLER,     // the caller leads if nobody does, until nothing waits
+};
+
+// Puts an item into the queue without waiting for it.
+void commit_leave(struct commit_queue *queue, struct commit_item *item, enum commit_by by);
+
+// Makes sure that the committer looks soon.
+void commit_nudge(struct commit_queue *queue);
+
+#endif

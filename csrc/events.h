@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// What happened, on its way to hooks that run elsewhere: one bounded list, and a descriptor that is
+// readable while something is in it. Safe from any thread; an event is written by whoever caused it
+// and read by whoever polls.
+
+#ifndef BATCH_EVENTS_H
+#define BATCH_EVENTS_H
+
+#include "job.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Enough for some seconds of a busy runner that nobody polls; about 3 MiB when full.
+enum { EVENTS_MAX_WAITING = 16384 };
+
+enum event_kind {
+    EVENT_DEPTH,
+    EVENT_INFLIGHT,
+    EVENT_TARGET,
+    EVENT_JOB,
+    EVENT_JOB_SECONDS,
+    EVENT_LOG,
+    EVENT_N_KINDS,
+};
+
+struct event {
+    struct event *next;
+    enum event_kind kind;
+    int64_t number;    // depth, inflight; a target's idx; a log record's level
+    int64_t bytes;     // of a target's result
+    int64_t attempts;  // of a target
+    double seconds;
+    int job_status;
+    char job_id[JOB_ID_SIZE];
+    // In the same allocation; NULL: none.
+    const char *text;    // a target's error; a log record's message; a job's error
+    const char *detail;  // a log record's detail
+    const char *caller;
+    const char *class_name;
+};
+
+struct events;
+
+// wanted: a bit (1 << kind) for each kind that somebody will read; others are dropped uncounted.
+// Returns 0, STATUS_STORE (no descriptor) or STATUS_NO_MEMORY.
+int events_open(unsigned wanted, struct events **out_events);
+void events_close(struct events *events);
+
+bool events_wants(const struct events *events, enum event_kind kind);
+
+// Copies the event with its texts into the list; counts it as dropped when the list is full.
+void events_add(struct events *events, const struct event *event);
+
+// The oldest event, which the caller frees; NULL when there is none.
+struct event *events_take(struct events *events);
+
+int events_fd(const struct events *events);
+uint64_t events_dropped(struct events *events);
+
+#endif

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+//
+// OFD locks and shared registers. Byte 0 of the file is the set-up lock, byte n the lock of owner
+// n; the content, which the locks do not touch, is one page with the shared number and then the
+// registers. A descriptor never sees its own lock, so there are two: one locks, one looks.
+//
+// A fork's child would keep its parent's locks alive through the inherited descriptors: the list of
+// all open owners exists for the atfork handler that closes them, and for nothing else.
+
+#include "owner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HEADER_SIZE = 4096, REGISTER_SIZE = OWNER_MAX_IN_FLIGHT * (int)sizeof(struct in_flight) };
+
+struct shared_header {
+    _Atomic uint64_t n_announced;
+};
+
+struct shared_in_flight {
+    _Atomic int64_t job_key;
+    _Atomic int64_t idx;
+};
+
+struct owners {
+    int lock_fd;
+    int look_fd;
+    int64_t id;  // 0: no owner is held
+    struct shared_header *header;
+    struct shared_in_flight *in_flight;  // NULL: no owner is held
+    unsigned generation;
+    struct owners *next;
+    struct owners *prev;
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t list_once = PTHREAD_ONCE_INIT;
+static struct owners *list;
+static _Atomic unsigned fork_generation;
+
+static void before_fork(void) {
+    pthread_mutex_lock(&list_lock);
+}
+
+static void after_fork_in_parent(void) {
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void after_fork_in_child(void) {
+    atomic_fetch_add(&fork_generation, 1);
+    for (struct owners *owners = list; owners; owners = owners->next) {
+        close(owners->lock_fd);
+        close(owners->look_fd);
+    }
+    list = NULL;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void watch_forks(void) {
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static void enlist(struct owners *owners) {
+    pthread_once(&list_once, watch_forks);
+    pthread_mutex_lock(&list_lock);
+    owners->generation = fork_generation;
+    owners->next = list;
+    if (list)
+        list->prev = owners;
+    list = owners;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void delist(struct owners *owners) {
+    pthread_mutex_lock(&list_lock);
+    if (owners->prev)
+        owners->prev->next = owners->next;
+    else if (list == owners)
+        list = owners->next;
+    if (owners->next)
+        owners->next->prev = owners->prev;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static int set_lock(int fd, int command, short type, int64_t byte) {
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    int result;
+    do
+        result = fcntl(fd, command, &lock);
+    while (result < 0 && errno == EINTR);
+    return result;
+}
+
+// Reserves the blocks: writing to a mapped page that the disk has no room for would kill the
+// process.
+static void *map_shared(int fd, off_t offset, size_t size, int *out_errno) {
+    *out_errno = posix_fallocate(fd, offset, (off_t)size);
+    if (*out_errno)
+        return NULL;
+    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+    *out_errno = address == MAP_FAILED ? errno : 0;
+    return address == MAP_FAILED ? NULL : address;
+}
+
+int owners_open(const struct place *place, struct owners **out_owners, struct fault *fault) {
+    *out_owners = NULL;
+    struct owners *owners = calloc(1, sizeof *owners);
+    if (!owners)
+        return fault_set(fault, STATUS_NO_MEMORY, "out of memory");
+    int flags = O_RDWR | O_CLOEXEC | (place->is_memory ? 0 : O_CREAT);
+    owners->lock_fd = open(place->owners, flags, 0600);
+    int error = owners->lock_fd < 0 ? errno : 0;
+    owners->look_fd = open(place->owners, O_RDWR | O_CLOEXEC);
+    error = error ? error : owners->look_fd < 0 ? errno : 0;
+    if (!error)
+        owners->header = map_shared(owners->lock_fd, 0, HEADER_SIZE, &error);
+    enlist(owners);
+    if (error) {
+        owners_close(owners);
+        return fault_set(fault, STATUS_STORE, "cannot open the store %s: %s: %s", place->path,
+                         place->owners, strerror(error));
+    }
+    *out_owners = owners;
+    return STATUS_OK;
+}
+
+void owners_close(struct owners *owners) {
+    if (!owners)
+        return;
+    if (owners->in_flight)
+        munmap(owners->in_flight, REGISTER_SIZE);
+    if (owners->header)
+        munmap(owners->header, HEADER_SIZE);
+    if (owners->generation == fork_generation) {
+        delist(owners);
+        if (owners->id && owners->lock_fd >= 0)
+            set_lock(owners->lock_fd, F_OFD_SETLK, F_UNLCK, owners->id);
+        if (owners->lock_fd >= 0)
+            close(owners->lock_fd);
+        if (owners->look_fd >= 0)
+            close(owners->look_fd);
+    }
+    free(owners);
+}
+
+int owners_begin_setup(struct owners *owners, int64_t patience_ms, struct fault *fault) {
+    struct timespec nap = {0, 1000000};
+    for (int64_t waited = 0; set_lock(owners->look_fd, F_OFD_SETLK, F_WRLCK, 0) < 0; waited++) {
+        if (errno != EAGAIN && errno != EACCES)
+            return fault_set(fault, STATUS_STORE, "cannot lock the store: %s", strerror(errno));
+        if (waited >= patience_ms)
+            return fault_set(fault, STATUS_LOCKED, "the store is being set up by another process");
+        nanosleep(&nap, NULL);
+    }
+    return STATUS_OK;
+}
+
+void owners_end_setup(struct owners *owners) {
+    set_lock(owners->look_fd, F_OFD_SETLK, F_UNLCK, 0);
+}
+
+static off_t register_offset(int64_t slot) {
+    return HEADER_SIZE + (off_t)slot * REGISTER_SIZE;
+}
+
+int owners_hold(struct owners *owners, int64_t id, int64_t slot, struct fault *fault) {
+    if (set_lock(owners->lock_fd, F_OFD_SETLK, F_WRLCK, id) < 0)
+        return fault_set(fault, STATUS_STORE, "cannot lock the store: %s", strerror(errno));
+    owners->id = id;
+    int error;
+    owners->in_flight = map_shared(owners->lock_fd, register_offset(slot), REGISTER_SIZE, &error);
+    if (!owners->in_flight)
+        return fault_set(fault, STATUS_STORE, "cannot map the owners file: %s", strerror(error));
+    memset(owners->in_flight, 0, REGISTER_SIZE);
+    return STATUS_OK;
+}
+
+bool owners_is_alive(struct owners *owners, int64_t id) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = id, .l_len = 1};
+    // An owner that cannot be asked about is taken for alive: robbing is worse than waiting.
+    return fcntl(owners->look_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+void owners_note(struct owners *owners, size_t place, int64_t job_key, int64_t idx) {
+    if (place >= OWNER_MAX_IN_FLIGHT || !owners->in_flight)
+        return;
+    struct shared_in_flight *entry = &owners->in_flight[place];
+    atomic_store_explicit(&entry->job_key, 0, memory_order_release);
+    atomic_store_explicit(&entry->idx, idx, memory_order_release);
+    atomic_store_explicit(&entry->job_key, job_key, memory_order_release);
+}
+
+size_t owners_read(struct owners *owners, int64_t slot, struct in_flight *out, size_t capacity) {
+    struct in_flight entries[64];
+    off_t offset = register_offset(slot), end = offset + REGISTER_SIZE;
+    size_t n_found = 0;
+    for (; offset < end; offset += (off_t)sizeof entries) {
+        ssize_t n_read = pread(owners->look_fd, entries, sizeof entries, offset);
+        if (n_read <= 0)
+            break;
+        for (size_t i = 0; i < (size_t)n_read / sizeof *entries; i++)
+            if (entries[i].job_key && n_found < capacity)
+                out[n_found++] = entries[i];
+    }
+    return n_found;
+}
+
+void owners_announce(struct owners *owners) {
+    atomic_fetch_add(&owners->header->n_announced, 1);
+}
+
+uint64_t owners_announced(const struct owners *owners) {
+    return atomic_load_explicit(&owners->header->n_announced, memory_order_acquire);
+}
+
+unsigned owners_fork_generation(void) {
+    return fork_generation;
+}

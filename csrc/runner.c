@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+//
+// A runner's life: opening, closing, what it says about itself.
+
+#include "runner_state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SETUP_PATIENCE_MS = 10000,
+    CLOSE_PATIENCE_MS = 10000,  // for outcomes that a failing store does not take
+};
+
+// --- what the commit queue reports ---
+
+static void count_commit(void *context, unsigned n_targets, int64_t span_us) {
+    struct runner *runner = context;
+    pthread_mutex_lock(&runner->lock);
+    runner->is_failing = false;
+    if (n_targets) {
+        histogram_add(&runner->figures.commit_seconds, (double)span_us / 1e6);
+        histogram_add(&runner->figures.commit_targets, n_targets);
+    }
+    pthread_mutex_unlock(&runner->lock);
+}
+
+static void report_failure(void *context, int status, const char *text) {
+    struct runner *runner = context;
+    pthread_mutex_lock(&runner->lock);
+    bool is_news = !runner->is_failing;
+    runner->is_failing = true;
+    pthread_mutex_unlock(&runner->lock);
+    if (is_news)
+        runner_log(runner, status == STATUS_LOCKED ? LOG_WARN : LOG_ERROR,
+                   "the store does not take a transaction", NULL, text);
+}
+
+// --- opening ---
+
+static int become_owner(struct runner *runner, struct fault *fault) {
+    struct store *store = runner->store;
+    int status = store->ops->begin(store, SETUP_PATIENCE_MS);
+    if (!status)
+        status =
+            store->ops->insert_owner(store, runner->pid, runner_now_ms(runner), &runner->owner);
+    if (status)
+        fault_set(fault, status, "%s", store->fault.text);
+    // Locked before the row can be seen: an owner without a lock is a dead one.
+    if (!status)
+        status = owners_hold(runner->owners, runner->owner.id, runner->owner.slot, fault);
+    if (!status) {
+        status = store->ops->commit(store);
+        if (status)
+            fault_set(fault, status, "%s", store->fault.text);
+    }
+    if (status)
+        store->ops->rollback(store);
+    return status;
+}
+
+static int reap_at_start(struct runner *runner, struct fault *fault) {
+    struct store *store = runner->store;
+    struct owner_row owner = {0};
+    for (;;) {
+        int64_t n_jobs = 0;
+        int status = store->ops->begin(store, SETUP_PATIENCE_MS);
+        int found = status ? status : store->ops->next_owner(store, owner.id, &owner);
+        if (!found)
+            status = runner_reap(runner, store, &owner, &n_jobs);
+        if (!status)
+            status = store->ops->commit(store);
+        if (status) {
+            fault_set(fault, status, "%s", store->fault.text);
+            store->ops->rollback(store);
+            return status;
+        }
+        if (found)
+            return found == STATUS_NOTHING ? STATUS_OK : found;
+        if (!runner->config.resumes)
+            runner->figures.jobs_restart += (uint64_t)n_jobs;
+    }
+}
+
+static int open_store(struct runner *runner, struct fault *fault) {
+    int status = owners_open(&runner->place, &runner->owners, fault);
+    if (status)
+        return status;
+    status = owners_begin_setup(runner->owners, SETUP_PATIENCE_MS, fault);
+    if (status)
+        return status;
+    status = store_open(&runner->place, runner->config.durability, true, &runner->store, fault);
+    if (!status && runner->config.executor != EXECUTOR_NONE)
+        status = become_owner(runner, fault);
+    owners_end_setup(runner->owners);
+    if (!status && runner->config.executor != EXECUTOR_NONE)
+        status = reap_at_start(runner, fault);
+    if (!status)
+        status = store_open(&runner->place, DURABILITY_NORMAL, false, &runner->watch, fault);
+    if (!status)
+        status = readers_open(&runner->place, &runner->readers, fault);
+    return status;
+}
+
+static int start_threads(struct runner *runner) {
+    struct commit_config commit = {.store = runner->store,
+                                   .context = runner,
+                                   .on_tick = runner_tick,
+                                   .on_commit = count_commit,
+                                   .on_failure = report_failure};
+    int status = commit_open(&commit, &runner->queue);
+    if (!status && runner->config.executor == EXECUTOR_THREADS) {
+        const struct fetcher *fetcher = &runner->config.fetcher;
+        struct workers_config workers = {.count = runner->config.workers,
+                                         .context = runner,
+                                         .begin_context = fetcher->context,
+                                         .begin = fetcher->begin,
+                                         .end = fetcher->end,
+                                         .work = runner_work};
+        status = workers_open(&workers, &runner->workers);
+    }
+    return status ? status : runner_start_keeper(runner);
+}
+
+static void release(struct runner *runner) {
+    if (runner->watch)
+        runner->watch->ops->close(runner->watch);
+    readers_close(runner->readers);
+    if (runner->store)
+        runner->store->ops->close(runner->store);
+    owners_close(runner->owners);
+    events_close(runner->events);
+    live_map_fini(&runner->jobs);
+    rotation_fini(&runner->rotation);
+    place_close(&runner->place);
+    pthread_cond_destroy(&runner->changed);
+    pthread_cond_destroy(&runner->has_work);
+    pthread_cond_destroy(&runner->keep);
+    pthread_mutex_destroy(&runner->lock);
+    free(runner);
+}
+
+static struct runner *prepare(const struct runner_config *config) {
+    struct runner *runner = calloc(1, sizeof *runner);
+    if (!runner)
+        return NULL;
+    runner->config = *config;
+    runner->pid = getpid();
+    runner->generation = owners_fork_generation();
+    runner->evict_above = config->max_bytes;
+    runner->keeper_due_us = INT64_MAX;
+    figures_init(&runner->figures);
+    pthread_mutex_init(&runner->lock, NULL);
+    threads_cond_init(&runner->changed);
+    threads_cond_init(&runner->has_work);
+    threads_cond_init(&runner->keep);
+    for (int i = OWNER_MAX_IN_FLIGHT - 1; i >= 0; i--)
+        runner->free_places[runner->n_free_places++] = (uint16_t)i;
+    return runner;
+}
+
+int runner_open(const struct runner_config *config, struct runner **out_runner,
+                struct fault *fault) {
+    *out_runner = NULL;
+    struct runner *runner = prepare(config);
+    if (!runner)
+        return fault_set(fault, STATUS_NO_MEMORY, "out of memory");
+    int status = place_copy(config->place, &runner->place, fault);
+    if (!status && (live_map_init(&runner->jobs) || events_open(config->wanted, &runner->events)))
+        status = fault_set(fault, STATUS_NO_MEMORY, "out of memory");
+    if (!status)
+        status = open_store(runner, fault);
+    if (status) {
+        release(runner);
+        return status;
+    }
+    if (start_threads(runner)) {
+        fault_set(fault, STATUS_NO_MEMORY, "cannot start %d worker threads", config->workers);
+        runner_close(runner, -1);
+        runner_free(runner);
+        return STATUS_NO_MEMORY;
+    }
+    *out_runner = runner;
+    return STATUS_OK;
+}
+
+// --- closing ---
+
+static void cancel_hand(struct live *live, void *context) {
+    (void)context;
+    if (live->task && live->task->hand)
+        hand_cancel(live->task->hand);
+}
+
+static void stop_handing_out(struct runner *runner) {
+    pthread_mutex_lock(&runner->lock);
+    runner->is_closing = true;
+    runner->is_stopped = true;
+    live_map_each(&runner->jobs, cancel_hand, NULL);
+    pthread_cond_broadcast(&runner->changed);
+    pthread_cond_broadcast(&runner->has_work);
+    pthread_mutex_unlock(&runner->lock);
+}
+
+// With "resume" the jobs are everybody's again. With "fail" they keep their dead owner, whose row
+// is what the next runner finds; without jobs the row goes.
+static int leave(struct runner *runner) {
+    struct store *store = runner->store;
+    int64_t n_jobs = 0;
+    int status = store->ops->begin(store, SETUP_PATIENCE_MS);
+    if (!status && runner->config.resumes)
+        status = store->ops->release_jobs(store, runner->owner.id, &n_jobs);
+    if (!status && (runner->config.resumes || runner->jobs.count == 0))
+        status = store->ops->delete_owner(store, runner->owner.id);
+    if (!status)
+        status = store->ops->commit(store);
+    if (status)
+        store->ops->rollback(store);
+    return status;
+}
+
+int runner_close(struct runner *runner, int64_t timeout_ms) {
+    int64_t due_us = timeout_ms < 0 ? INT64_MAX : clock_mono_us(NULL) + timeout_ms * 1000;
+    stop_handing_out(runner);
+    if (runner->workers && workers_stop(runner->workers, due_us))
+        return STATUS_TIMEOUT;
+    runner_stop_keeper(runner);
+    if (runner->queue)
+        commit_close(runner->queue, CLOSE_PATIENCE_MS);
+    runner->queue = NULL;
+    // A failure here loses nothing: the next runner finds the owner dead.
+    if (runner->store && runner->owner.id)
+        leave(runner);
+    return STATUS_OK;
+}
+
+void runner_free(struct runner *runner) {
+    if (runner->workers)
+        workers_close(runner->workers);
+    release(runner);
+}
+
+bool runner_is_closing(const struct runner *runner) {
+    return runner->is_closing;
+}
+
+int64_t runner_foreign_pid(const struct runner *runner) {
+    return runner->generation == owners_fork_generation() ? 0 : runner->pid;
+}
+
+// --- what it says about itself ---
+
+void runner_wait_for_work(struct runner *runner, int64_t timeout_us) {
+    pthread_mutex_lock(&runner->lock);
+    int64_t now_us = runner_now_us(runner), due_us = now_us + timeout_us;
+    while (!runner->rotation.n_ready && runner->jobs.count && !runner->is_stopped &&
+           now_us < due_us && rotation_next_due(&runner->rotation) > now_us) {
+        int64_t nap_us = clock_nap_us(runner->config.clock, due_us - now_us);
+        threads_wait_until(&runner->has_work, &runner->lock, clock_mono_us(NULL) + nap_us);
+        now_us = runner_now_us(runner);
+    }
+    pthread_mutex_unlock(&runner->lock);
+}
+
+int64_t runner_live_count(struct runner *runner) {
+    pthread_mutex_lock(&runner->lock);
+    int64_t count = (int64_t)runner->jobs.count;
+    pthread_mutex_unlock(&runner->lock);
+    return count;
+}
+
+struct events *runner_events(struct runner *runner) {
+    return runner->events;
+}
+
+const struct runner_config *runner_config(const struct runner *runner) {
+    return &runner->config;
+}
+
+static int64_t count_in_flight(struct runner *runner, struct store *store) {
+    struct in_flight in_flight[OWNER_MAX_IN_FLIGHT];
+    struct owner_row owner = {0};
+    int64_t n = 0;
+    while (store->ops->next_owner(store, owner.id, &owner) == STATUS_OK)
+        if (owner.id != runner->owner.id && owners_is_alive(runner->owners, owner.id))
+            n += (int64_t)owners_read(runner->owners, owner.slot, in_flight, OWNER_MAX_IN_FLIGHT);
+    return n;
+}
+
+int runner_stats(struct runner *runner, struct runner_stats *out_stats, struct fault *fault) {
+    struct store *store;
+    memset(out_stats, 0, sizeof *out_stats);
+    int status = runner_begin_read(runner, &store, fault);
+    if (!status) {
+        status = store->ops->read_gauges(store, &out_stats->gauges);
+        if (status)
+            fault_set(fault, status, "%s", store->fault.text);
+        out_stats->inflight_targets = count_in_flight(runner, store);
+        runner_end_read(runner, store);
+    }
+    pthread_mutex_lock(&runner->lock);
+    out_stats->figures = runner->figures;
+    out_stats->inflight_targets += runner->n_in_flight;
+    bool has_hands =
+        !runner->workers || (int)workers_alive(runner->workers) == runner->config.workers;
+    out_stats->is_healthy = !status && !runner->is_failing && !runner->is_closing && has_hands;
+    pthread_mutex_unlock(&runner->lock);
+    out_stats->events_dropped = events_dropped(runner->events);
+    return status;
+}
+
+// --- log ---
+
+static const char *const level_names[] = {"info", "warn", "error"};
+
+static void print_quoted(FILE *out, const char *key, const char *text) {
+    fprintf(out, " %s=\"", key);
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            fprintf(out, "\\%c", *c);
+        else if (*c == '\n')
+            fputs("\\n", out);
+        else if ((unsigned char)*c >= ' ')
+            fputc(*c, out);
+    }
+    fputc('"', out);
+}
+
+static void log_to_stderr(enum log_level level, const char *message, const struct task *task,
+                          const char *detail) {
+    char *line = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&line, &size);
+    if (!out)
+        return;
+    struct timespec now;
+    struct tm utc;
+    char stamp[32];
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
+    fprintf(out, "time=%s.%03ldZ level=%s", stamp, now.tv_nsec / 1000000, level_names[level]);
+    print_quoted(out, "message", message);
+    if (task)
+        fprintf(out, " job=%s idx=%" PRId64, task->job_id, task->idx);
+    if (detail)
+        print_quoted(out, "detail", detail);
+    fputc('\n', out);
+    if (fclose(out) == 0) {
+        ssize_t n = write(STDERR_FILENO, line, size);  // one write: lines of threads do not mix
+        (void)n;
+    }
+    free(line);
+}
+
+void runner_log(struct runner *runner, enum log_level level, const char *message,
+                const struct task *task, const char *detail) {
+    if (runner->config.logs_to_stderr) {
+        if (level >= LOG_WARN)
+            log_to_stderr(level, message, task, detail);
+        return;
+    }
+    struct event event = {.kind = EVENT_LOG, .number = level, .text = message, .detail = detail};
+    if (task) {
+        memcpy(event.job_id, task->job_id, JOB_ID_SIZE);
+        event.bytes = task->idx;
+    }
+    events_add(runner->events, &event);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+//
+// The runner: the jobs that this process owns, and hands that work on them. The store is the truth;
+// this is a cache of it that keeps the rules. Every function may be called from any thread unless
+// it says otherwise; none calls back into the caller's code except through the config.
+
+#ifndef BATCH_RUNNER_H
+#define BATCH_RUNNER_H
+
+#include "caps.h"
+#include "clock.h"
+#include "events.h"
+#include "figures.h"
+#include "store.h"
+#include "task.h"
+#include "workers.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    BATCH_MAX_WORKERS = 256,
+    BATCH_MAX_ABANDONED = 16,       // threads given up on, before no more are started
+    BATCH_ABANDON_AFTER_MS = 5000,  // past its time-out, for code that cannot be stopped
+};
+
+enum executor {
+    EXECUTOR_NONE,     // a client: submits, reads, cancels
+    EXECUTOR_THREADS,  // the runner's own threads fetch
+    EXECUTOR_MANUAL,   // the program takes tasks itself
+};
+
+enum log_level { LOG_INFO, LOG_WARN, LOG_ERROR };
+
+// How targets are fetched by the runner's threads. All but retain are called in the hand's thread.
+struct fetcher {
+    void *context;
+    void *(*begin)(void *context, struct hand *hand);
+    // Sets the task's verdict; touches nothing but the task, its state and its hand.
+    void (*fetch)(void *state, struct task *task);
+    void (*end)(void *state);
+};
+
+struct runner_config {
+    const struct place *place;  // copied
+    const struct clock *clock;  // NULL: the system's; outlives the runner
+    enum executor executor;
+    int workers;
+    struct caps caps;
+    int64_t ttl_ms;
+    int64_t max_bytes;
+    int64_t max_result_bytes;
+    int64_t retry_wait_ms;
+    int64_t retry_for_ms;
+    int64_t target_timeout_ms;
+    int64_t crash_limit;
+    enum store_durability durability;
+    bool resumes;         // on_restart = "resume"
+    bool logs_to_stderr;  // else to the events
+    unsigned wanted;      // events that somebody will read, as in events_open
+    struct fetcher fetcher;
+};
+
+struct runner;
+
+// Opens the store, becomes an owner, reaps the jobs of dead ones, starts the threads.
+// Returns 0, or a status with the sentence in fault.
+int runner_open(const struct runner_config *config, struct runner **out_runner,
+                struct fault *fault);
+
+// Ends what runs: contexts are cancelled, hands waited for until timeout_ms (-1: as long as it
+// takes), jobs given up. Returns 0, or STATUS_TIMEOUT: it may be called again. Once.
+int runner_close(struct runner *runner, int64_t timeout_ms);
+
+// After runner_close returned 0.
+void runner_free(struct runner *runner);
+
+bool runner_is_closing(const struct runner *runner);
+
+// The number of the process that opened it, if that is another one than this; else 0.
+int64_t runner_foreign_pid(const struct runner *runner);
+
+struct submit {
+    struct bytes caller;
+    struct bytes class_name;
+    const struct targets *targets;  // at least one
+};
+
+// Returns 0, a refusal of the caps, STATUS_CLOSED, or the store's failure with its sentence.
+int runner_submit(struct runner *runner, const struct submit *submit, char out_id[JOB_ID_SIZE],
+                  bool *out_reused, struct fault *fault);
+
+// STATUS_NOT_FOUND: unknown, or terminal already.
+int runner_cancel(struct runner *runner, const char *id, struct fault *fault);
+int runner_touch(struct runner *runner, const char *id, struct fault *fault);
+
+// Blocks until the job is terminal: 0; STATUS_TIMEOUT, STATUS_NOT_FOUND, STATUS_EXPIRED.
+int runner_wait(struct runner *runner, const char *id, int64_t timeout_ms, struct fault *fault);
+
+// --- reading; between begin and end the same thread uses the store it was lent ---
+int runner_begin_read(struct runner *runner, struct store **out_store, struct fault *fault);
+void runner_end_read(struct runner *runner, struct store *store);
+
+// A job as this process knows it, inside a read. STATUS_NOT_FOUND, or STATUS_EXPIRED (out_job is
+// filled). Renews the lease, without waiting for it, where it would move by a hundredth.
+int runner_read_job(struct runner *runner, struct store *store, const char *id,
+                    struct job_row *out_job);
+
+// Corrects a row by what has not reached the store yet: a job whose first target runs is running.
+void runner_refresh_job(struct runner *runner, struct job_row *job);
+
+// --- the way of a target ---
+// STATUS_NOTHING: none may start now; out_wait_us: until one may, as far as is known.
+int runner_take(struct runner *runner, struct task **out_task, int64_t *out_wait_us);
+
+// Takes the task's verdict; the task is gone. Never blocks.
+void runner_finish(struct runner *runner, struct task *task);
+
+// Waits until a task may be taken, no live job of this runner is left, or the time is up.
+void runner_wait_for_work(struct runner *runner, int64_t timeout_us);
+int64_t runner_live_count(struct runner *runner);
+
+// --- events and figures ---
+struct events *runner_events(struct runner *runner);
+void runner_log(struct runner *runner, enum log_level level, const char *message,
+                const struct task *task, const char *detail);
+
+struct runner_stats {
+    struct figures figures;
+    struct store_gauges gauges;
+    int64_t inflight_targets;
+    uint64_t events_dropped;
+    bool is_healthy;
+};
+
+int runner_stats(struct runner *runner, struct runner_stats *out_stats, struct fault *fault);
+
+const struct runner_config *runner_config(const struct runner *runner);
+
+#endif

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+//
+// Jobs come and go: submit, claim, cancel, touch, and what their end means for counters, hooks and
+// waiters.
+
+#include "runner_state.h"
+
+#include "canonical.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Let commit_run's item be found again from inside its callbacks.
+struct submission {
+    struct commit_item item;  // first
+    struct runner *runner;
+    struct new_job job;
+    struct live *live;  // NULL: a client's
+    bool is_reused;
+};
+
+struct request {
+    struct commit_item item;  // first
+    struct runner *runner;
+    char id[JOB_ID_SIZE];
+    int64_t key;
+};
+
+void runner_depth_changed_locked(struct runner *runner) {
+    struct event event = {.kind = EVENT_DEPTH, .number = (int64_t)runner->jobs.count};
+    events_add(runner->events, &event);
+    pthread_cond_broadcast(&runner->has_work);
+}
+
+void runner_adopt_locked(struct runner *runner, struct live *live) {
+    live->seen_announced = owners_announced(runner->owners);
+    live_map_add(&runner->jobs, live);
+    runner_depth_changed_locked(runner);
+    runner_ready_locked(runner, live);
+}
+
+void runner_forget_locked(struct runner *runner, struct live *live) {
+    rotation_remove(&runner->rotation, &live->turn);
+    live_map_remove(&runner->jobs, live);
+    live_free(live);
+    runner_depth_changed_locked(runner);
+}
+
+void runner_announce_change(struct runner *runner) {
+    pthread_mutex_lock(&runner->lock);
+    runner->n_changes++;
+    pthread_cond_broadcast(&runner->changed);
+    pthread_mutex_unlock(&runner->lock);
+}
+
+static void count_job(struct figures *figures, int status) {
+    figures->jobs_done += status == JOB_DONE;
+    figures->jobs_partial += status == JOB_PARTIAL;
+    figures->jobs_failed += status == JOB_FAILED;
+    figures->jobs_cancelled += status == JOB_CANCELLED;
+}
+
+void runner_job_ended_locked(struct runner *runner, const struct live *live, int status,
+                             const char *error, double seconds) {
+    struct event event = {.kind = EVENT_JOB,
+                          .job_status = status,
+                          .seconds = seconds,
+                          .text = error,
+                          .number = live->targets_total,
+                          .caller = live->caller.start,
+                          .class_name = live->class_name.start};
+    memcpy(event.job_id, live->id, JOB_ID_SIZE);
+    count_job(&runner->figures, status);
+    events_add(runner->events, &event);
+    if (seconds >= 0) {
+        histogram_add(&runner->figures.job_seconds, seconds);
+        event.kind = EVENT_JOB_SECONDS;
+        events_add(runner->events, &event);
+    }
+    runner->n_changes++;
+    pthread_cond_broadcast(&runner->changed);
+}
+
+void runner_mark_cancelled(struct runner *runner, int64_t key) {
+    pthread_mutex_lock(&runner->lock);
+    struct live *live = live_map_find(&runner->jobs, key);
+    if (live && !live->is_cancelled) {
+        live->is_cancelled = true;
+        runner_job_ended_locked(runner, live, JOB_CANCELLED, NULL, -1);
+        if (live->task && live->task->hand)
+            hand_cancel(live->task->hand);
+        if (!live->task && !live->is_refilling)
+            runner_forget_locked(runner, live);
+    }
+    pthread_mutex_unlock(&runner->lock);
+}
+
+// --- submit ---
+
+static int admit(struct submission *submission, struct store *store) {
+    const struct new_job *job = &submission->job;
+    struct load load = {.targets = (int64_t)job->targets->count};
+    int status = store->ops->count_live(store, job->caller, &load.caller_jobs, &load.total_jobs);
+    if (status)
+        return status;
+    submission->item.status = caps_admit(&submission->runner->config.caps, &load);
+    return STATUS_OK;
+}
+
+static int apply_submit(struct commit_item *item, struct store *store) {
+    struct submission *submission = (struct submission *)item;
+    struct new_job *job = &submission->job;
+    struct job_row known;
+    submission->is_reused = false;
+    int status = store->ops->find_job(store, job->caller, job->idem_key, job->now, &known);
+    if (!status) {
+        submission->is_reused = true;
+        memcpy(job->id, known.id, JOB_ID_SIZE);
+        return STATUS_OK;
+    }
+    if (status == STATUS_NOT_FOUND)
+        status = admit(submission, store);
+    if (status || item->status)
+        return status;
+    int64_t key;
+    status = store->ops->insert_job(store, job, &key);
+    if (!status && submission->live)
+        submission->live->key = key;
+    return status;
+}
+
+static void submit_done(struct commit_item *item) {
+    struct submission *submission = (struct submission *)item;
+    struct runner *runner = submission->runner;
+    if (item->status || submission->is_reused || !submission->live)
+        return;
+    pthread_mutex_lock(&runner->lock);
+    runner_adopt_locked(runner, submission->live);
+    pthread_mutex_unlock(&runner->lock);
+    submission->live = NULL;
+}
+
+static int prepare_submit(struct submission *submission, const struct submit *submit,
+                          struct fault *fault) {
+    struct runner *runner = submission->runner;
+    struct new_job *job = &submission->job;
+    job->caller = submit->caller;
+    job->class_name = submit->class_name;
+    job->targets = submit->targets;
+    job->owner = runner->owner.id;
+    job->now = runner_now_ms(runner);
+    job->expires_at = job->now + runner->config.ttl_ms;
+    if (canonical_key(submit->caller.start, submit->caller.len, submit->targets, job->idem_key))
+        return fault_set(fault, STATUS_NO_MEMORY, "out of memory");
+    if (job_id_make(job->now, job->id))
+        return fault_set(fault, STATUS_STORE, "cannot make an id: the system has no randomness");
+    if (!runner->owner.id)
+        return STATUS_OK;
+    struct job_row row = {.caller = submit->caller,
+                          .class_name = submit->class_name,
+                          .targets_total = (int64_t)submit->targets->count,
+                          .created_at = job->now};
+    memcpy(row.id, job->id, JOB_ID_SIZE);
+    submission->live = live_new(&row);
+    if (!submission->live)
+        return fault_set(fault, STATUS_NO_MEMORY, "out of memory");
+    submission->live->submitted_us = runner_now_us(runner);
+    return STATUS_OK;
+}
+
+int runner_submit(struct runner *runner, const struct submit *submit, char out_id[JOB_ID_SIZE],
+                  bool *out_reused, struct fault *fault) {
+    struct submission submission = {
+        .item = {.apply = apply_submit, .done = submit_done, .fault = fault}, .runner = runner};
+    out_id[0] = '\0';
+    *out_reused = false;
+    if (runner->is_closing)
+        return fault_set(fault, STATUS_CLOSED, "%s", status_message(STATUS_CLOSED));
+    int status = prepare_submit(&submission, submit, fault);
+    if (status)
+        return status;
+    // A refusal leaves this sentence; a failure of the store puts its own.
+    status = commit_run(runner->queue, &submission.item);
+    if (submission.live)
+        live_free(submission.live);
+    if (status != STATUS_STORE && status != STATUS_LOCKED && status != STATUS_NO_MEMORY)
+        fault_set(fault, status, "%s", status_message(status));
+    if (!status) {
+        memcpy(out_id, submission.job.id, JOB_ID_SIZE);
+        *out_reused = submission.is_reused;
+    }
+    return status;
+}
+
+// --- cancel, touch ---
+
+static int apply_cancel(struct commit_item *item, struct store *store) {
+    struct request *request = (struct request *)item;
+    int64_t now = runner_now_ms(request->runner);
+    int status = store->ops->cancel_job(store, request->id, now, &request->key);
+    if (status == STATUS_NOT_FOUND) {
+        item->status = status;
+        status = STATUS_OK;
+    }
+    return status;
+}
+
+static void cancel_done(struct commit_item *item) {
+    struct request *request = (struct request *)item;
+    if (item->status)
+        return;
+    owners_announce(request->runner->owners);
+    runner_mark_cancelled(request->runner, request->key);
+    runner_announce_change(request->runner);
+}
+
+static int apply_touch(struct commit_item *item, struct store *store) {
+    struct request *request = (struct request *)item;
+    int64_t now = runner_now_ms(request->runner);
+    int status =
+        store->ops->touch_job(store, request->id, now, now + request->runner->config.ttl_ms);
+    if (status == STATUS_NOT_FOUND) {
+        item->status = status;
+        status = STATUS_OK;
+    }
+    return status;
+}
+
+static int run_request(struct runner *runner, struct request *request, const char *id) {
+    if (!job_id_is_valid(id))
+        return STATUS_NOT_FOUND;
+    request->runner = runner;
+    memcpy(request->id, id, JOB_ID_SIZE);
+    return commit_run(runner->queue, &request->item);
+}
+
+int runner_cancel(struct runner *runner, const char *id, struct fault *fault) {
+    struct request request = {.item = {.apply = apply_cancel, .done = cancel_done, .fault = fault}};
+    return run_request(runner, &request, id);
+}
+
+int runner_touch(struct runner *runner, const char *id, struct fault *fault) {
+    struct request request = {.item = {.apply = apply_touch, .fault = fault}};
+    return run_request(runner, &request, id);
+}
+
+static void free_request(struct commit_item *item) {
+    free(item);
+}
+
+// Renews a lease without waiting for it.
+static void touch_soon(struct runner *runner, const char *id) {
+    struct request *request = calloc(1, sizeof *request);
+    if (!request)
+        return;
+    request->item.apply = apply_touch;
+    request->item.done = free_request;
+    request->runner = runner;
+    memcpy(request->id, id, JOB_ID_SIZE);
+    commit_leave(runner->queue, &request->item, COMMIT_BY_ANYBODY);
+}
+
+// --- reading ---
+
+int runner_begin_read(struct runner *runner, struct store **out_store, struct fault *fault) {
+    return readers_take(runner->readers, out_store, fault);
+}
+
+void runner_end_read(struct runner *runner, struct store *store) {
+    readers_give(runner->readers, store);
+}
+
+void runner_refresh_job(struct runner *runner, struct job_row *job) {
+    if (job->status != JOB_QUEUED || !runner->owner.id || job->owner != runner->owner.id)
+        return;
+    pthread_mutex_lock(&runner->lock);
+    struct live *live = live_map_find(&runner->jobs, job->key);
+    if (live && live->started_at) {
+        job->status = JOB_RUNNING;
+        if (!job->started_at)
+            job->started_at = live->started_at;
+    }
+    pthread_mutex_unlock(&runner->lock);
+}
+
+int runner_read_job(struct runner *runner, struct store *store, const char *id,
+                    struct job_row *out_job) {
+    if (!job_id_is_valid(id))
+        return STATUS_NOT_FOUND;
+    int status = store->ops->read_job(store, id, out_job);
+    if (status)
+        return status;
+    int64_t now = runner_now_ms(runner), ttl = runner->config.ttl_ms;
+    runner_refresh_job(runner, out_job);
+    if (out_job->expires_at <= now)
+        return STATUS_EXPIRED;
+    if (now + ttl - out_job->expires_at > ttl / 100 && !runner->is_closing)
+        touch_soon(runner, id);
+    return STATUS_OK;
+}
+
+// Whether there is no more to wait for; 0, or the failure.
+static int look_for_end(struct runner *runner, const char *id, bool *out_ended,
+                        struct fault *fault) {
+    struct store *store;
+    struct job_row job;
+    *out_ended = false;
+    int status = runner_begin_read(runner, &store, fault);
+    if (status)
+        return status;
+    status = runner_read_job(runner, store, id, &job);
+    if (status == STATUS_OK || status == STATUS_EXPIRED)
+        *out_ended = !job_is_live(job.status);
+    else if (status != STATUS_NOT_FOUND)
+        fault_set(fault, status, "%s", store->fault.text);
+    runner_end_read(runner, store);
+    return status == STATUS_EXPIRED && !*out_ended ? STATUS_OK : status;
+}
+
+int runner_wait(struct runner *runner, const char *id, int64_t timeout_ms, struct fault *fault) {
+    int64_t due_us = timeout_ms < 0 ? INT64_MAX : runner_now_us(runner) + timeout_ms * 1000;
+    for (;;) {
+        bool is_ended;
+        pthread_mutex_lock(&runner->lock);
+        uint64_t seen = runner->n_changes;
+        pthread_mutex_unlock(&runner->lock);
+        int status = look_for_end(runner, id, &is_ended, fault);
+        if (status || is_ended)
+            return status;
+        pthread_mutex_lock(&runner->lock);
+        int64_t left_us = due_us - runner_now_us(runner);
+        while (runner->n_changes == seen && left_us > 0) {
+            int64_t nap_us =
+                clock_nap_us(runner->config.clock, left_us < 1000000 ? left_us : 1000000);
+            threads_wait_until(&runner->changed, &runner->lock, clock_mono_us(NULL) + nap_us);
+            left_us = due_us - runner_now_us(runner);
+        }
+        pthread_mutex_unlock(&runner->lock);
+        if (left_us <= 0)
+            return STATUS_TIMEOUT;
+    }
+}
+
+// --- claim ---
+
+static void drop_claimed(struct errand *errand) {
+    while (errand->n_claimed > 0)
+        live_free(errand->runner->claimed[--errand->n_claimed]);
+}
+
+static int apply_claim(struct commit_item *item, struct store *store) {
+    struct errand *errand = (struct errand *)item;
+    struct runner *runner = errand->runner;
+    drop_claimed(errand);  // of a try that failed
+    int status = STATUS_OK;
+    while (!status && errand->n_claimed < CLAIM_AT_ONCE &&
+           (int64_t)errand->n_claimed < errand->n_jobs) {
+        struct job_row job;
+        status = store->ops->claim_job(store, runner->owner.id, &job);
+        struct live *live = status ? NULL : live_new(&job);
+        if (live)
+            runner->claimed[errand->n_claimed++] = live;
+        else if (!status)
+            status = fault_set(&store->fault, STATUS_NO_MEMORY, "out of memory");
+    }
+    return status == STATUS_NOTHING ? STATUS_OK : status;
+}
+
+static void claim_done(struct commit_item *item) {
+    struct errand *errand = (struct errand *)item;
+    struct runner *runner = errand->runner;
+    if (item->status)
+        drop_claimed(errand);
+    pthread_mutex_lock(&runner->lock);
+    for (size_t i = 0; i < errand->n_claimed; i++)
+        runner_adopt_locked(runner, runner->claimed[i]);
+    errand->n_claimed = 0;
+    errand->is_running = false;
+    pthread_mutex_unlock(&runner->lock);
+}
+
+void runner_claim(struct runner *runner) {
+    struct errand *errand = &runner->claim;
+    pthread_mutex_lock(&runner->lock);
+    int64_t can_start = runner->workers ? 2 * runner->config.workers : CLAIM_AT_ONCE;
+    errand->n_jobs = can_start - (int64_t)runner->rotation.n_ready;
+    bool is_wanted = errand->n_jobs > 0 && !errand->is_running && !runner->is_stopped;
+    errand->is_running |= is_wanted;
+    pthread_mutex_unlock(&runner->lock);
+    if (!is_wanted)
+        return;
+    errand->runner = runner;
+    errand->item = (struct commit_item){.apply = apply_claim, .done = claim_done};
+    commit_leave(runner->queue, &errand->item, COMMIT_BY_COMMITTER);
+}

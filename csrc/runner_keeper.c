@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+//
+// The keeper: the thread for all that time brings. It makes waiting turns ready, sees what other
+// processes wrote, claims jobs that nobody owns, finds dead owners and stuck hands, and sweeps. It
+// never waits for the store's lock: what it has to write goes through the commit queue.
+
+#include "runner_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOK_EVERY_US = 20000,  // at other processes' writes: a pragma of some microseconds
+    REAP_EVERY_US = 200000,
+    SWEEP_EVERY_US = 60000000,
+    RETRY_SWEEP_US = 20000,  // while there is more to clear
+};
+
+void runner_hurry_keeper_locked(struct runner *runner, int64_t due_us) {
+    if (due_us < runner->keeper_due_us) {
+        runner->keeper_due_us = due_us;
+        pthread_cond_signal(&runner->keep);
+    }
+}
+
+// --- other processes' writes ---
+
+struct suspects {
+    size_t count;
+    char (*ids)[JOB_ID_SIZE];
+};
+
+static void add_suspect(struct live *live, void *context) {
+    struct suspects *suspects = context;
+    if (!live->is_cancelled)
+        memcpy(suspects->ids[suspects->count++], live->id, JOB_ID_SIZE);
+}
+
+static void check_suspects(struct runner *runner, const struct suspects *suspects) {
+    struct store *watch = runner->watch;
+    if (watch->ops->begin_read(watch))
+        return;
+    for (size_t i = 0; i < suspects->count; i++) {
+        struct job_row job;
+        if (watch->ops->read_job(watch, suspects->ids[i], &job) == STATUS_OK &&
+            job.status == JOB_CANCELLED)
+            runner_mark_cancelled(runner, job.key);
+    }
+    watch->ops->end_read(watch);
+}
+
+// Somebody cancelled a job of some process: looks whether it was one of ours.
+static void find_cancelled(struct runner *runner) {
+    struct suspects suspects = {0};
+    pthread_mutex_lock(&runner->lock);
+    suspects.ids = malloc((runner->jobs.count + 1) * sizeof *suspects.ids);
+    if (suspects.ids)
+        live_map_each(&runner->jobs, add_suspect, &suspects);
+    pthread_mutex_unlock(&runner->lock);
+    if (suspects.ids)
+        check_suspects(runner, &suspects);
+    free(suspects.ids);
+}
+
+static void look(struct runner *runner) {
+    int64_t version, n_unowned = 0;
+    uint64_t announced = owners_announced(runner->owners);
+    if (announced != runner->keeper_announced) {
+        runner->keeper_announced = announced;
+        find_cancelled(runner);
+    }
+    struct store *watch = runner->watch;
+    if (watch->ops->data_version(watch, &version))
+        return;
+    if (version != runner->data_version) {
+        runner->data_version = version;
+        runner_announce_change(runner);
+    }
+    // Asked at every look: unclaimed jobs may be left over for want of free hands.
+    if (runner->owner.id && watch->ops->count_unowned(watch, &n_unowned) == STATUS_OK &&
+        n_unowned > 0)
+        runner_claim(runner);
+}
+
+// --- errands: small writes that the keeper starts and does not wait for ---
+
+static bool begin_errand(struct runner *runner, struct errand *errand) {
+    pthread_mutex_lock(&runner->lock);
+    bool is_free = !errand->is_running && !runner->is_stopped;
+    errand->is_running |= is_free;
+    pthread_mutex_unlock(&runner->lock);
+    errand->runner = runner;
+    return is_free;
+}
+
+static void end_errand(struct errand *errand) {
+    pthread_mutex_lock(&errand->runner->lock);
+    errand->is_running = false;
+    pthread_mutex_unlock(&errand->runner->lock);
+}
+
+static int apply_reap(struct commit_item *item, struct store *store) {
+    struct errand *errand = (struct errand *)item;
+    return runner_reap(errand->runner, store, &errand->owner, &errand->n_jobs);
+}
+
+static void reap_done(struct commit_item *item) {
+    struct errand *errand = (struct errand *)item;
+    struct runner *runner = errand->runner;
+    pthread_mutex_lock(&runner->lock);
+    if (!item->status && !runner->config.resumes)
+        runner->figures.jobs_restart += (uint64_t)errand->n_jobs;
+    errand->is_running = false;
+    runner->reaped_at_us = 0;  // there may be more of them: look again at once
+    pthread_mutex_unlock(&runner->lock);
+}
+
+static void reap(struct runner *runner) {
+    struct store *watch = runner->watch;
+    struct owner_row owner = {0};
+    while (watch->ops->next_owner(watch, owner.id, &owner) == STATUS_OK) {
+        if (owner.id == runner->owner.id || owners_is_alive(runner->owners, owner.id))
+            continue;
+        if (!begin_errand(runner, &runner->reap))
+            return;
+        runner->reap.owner = owner;
+        runner->reap.item = (struct commit_item){.apply = apply_reap, .done = reap_done};
+        commit_leave(runner->queue, &runner->reap.item, COMMIT_BY_COMMITTER);
+        return;
+    }
+}
+
+static int apply_sweep(struct commit_item *item, struct store *store) {
+    struct errand *errand = (struct errand *)item;
+    return runner_sweep(errand->runner, store, &errand->has_more);
+}
+
+static void sweep_done(struct commit_item *item) {
+    struct errand *errand = (struct errand *)item;
+    struct runner *runner = errand->runner;
+    pthread_mutex_lock(&runner->lock);
+    if (!item->status && errand->has_more)
+        runner->swept_at_us = runner_now_us(runner) - SWEEP_EVERY_US + RETRY_SWEEP_US;
+    pthread_mutex_unlock(&runner->lock);
+    end_errand(errand);
+}
+
+static void sweep(struct runner *runner) {
+    if (!begin_errand(runner, &runner->sweep))
+        return;
+    runner->sweep.item = (struct commit_item){.apply = apply_sweep, .done = sweep_done};
+    commit_leave(runner->queue, &runner->sweep.item, COMMIT_BY_COMMITTER);
+}
+
+static void find_stuck(struct runner *runner, int64_t now_us) {
+    struct overdue overdue;
+    int64_t due_us = now_us - BATCH_ABANDON_AFTER_MS * 1000;
+    while (workers_find_overdue(runner->workers, due_us, &overdue))
+        runner_abandon(runner, &overdue);
+}
+
+// --- the thread ---
+
+// Sleeps until something is due, and makes the turns ready whose moment has come.
+static bool sleep_until_due(struct runner *runner) {
+    pthread_mutex_lock(&runner->lock);
+    int64_t now_us = runner_now_us(runner);
+    int64_t due_us = rotation_next_due(&runner->rotation);
+    runner->keeper_due_us = due_us < now_us + LOOK_EVERY_US ? due_us : now_us + LOOK_EVERY_US;
+    int64_t left_us = runner->keeper_due_us - now_us;
+    if (left_us > 0 && runner->has_keeper) {
+        int64_t nap_us = clock_nap_us(runner->config.clock, left_us);
+        threads_wait_until(&runner->keep, &runner->lock, clock_mono_us(NULL) + nap_us);
+    }
+    size_t n_woken = rotation_wake_due(&runner->rotation, runner_now_us(runner));
+    if (n_woken && runner->workers)
+        workers_wake(runner->workers, (unsigned)n_woken);
+    else if (n_woken)
+        pthread_cond_broadcast(&runner->has_work);
+    bool goes_on = runner->has_keeper;
+    pthread_mutex_unlock(&runner->lock);
+    return goes_on;
+}
+
+static bool is_due(struct runner *runner, int64_t *last_us, int64_t now_us, int64_t every_us) {
+    pthread_mutex_lock(&runner->lock);
+    bool is_time = now_us - *last_us >= every_us || *last_us == 0;
+    if (is_time)
+        *last_us = now_us;
+    pthread_mutex_unlock(&runner->lock);
+    return is_time;
+}
+
+static void *run_keeper(void *argument) {
+    struct runner *runner = argument;
+    while (sleep_until_due(runner)) {
+        int64_t real_us = clock_mono_us(NULL), now_us = runner_now_us(runner);
+        if (is_due(runner, &runner->looked_at_us, real_us, LOOK_EVERY_US))
+            look(runner);
+        if (!runner->owner.id)
+            continue;
+        if (is_due(runner, &runner->reaped_at_us, real_us, REAP_EVERY_US))
+            reap(runner);
+        if (is_due(runner, &runner->swept_at_us, now_us, SWEEP_EVERY_US))
+            sweep(runner);
+        if (runner->workers)
+            find_stuck(runner, now_us);
+    }
+    return NULL;
+}
+
+int runner_start_keeper(struct runner *runner) {
+    runner->has_keeper = true;
+    int status = threads_start(&runner->keeper, run_keeper, runner);
+    runner->has_keeper = status == STATUS_OK;
+    return status;
+}
+
+void runner_stop_keeper(struct runner *runner) {
+    pthread_mutex_lock(&runner->lock);
+    bool is_running = runner->has_keeper;
+    runner->has_keeper = false;
+    pthread_cond_signal(&runner->keep);
+    pthread_mutex_unlock(&runner->lock);
+    if (is_running)
+        pthread_join(runner->keeper, NULL);
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files of the runner share. lock guards everything below it; no callback, SQL or
+// unbounded work runs under it. Order of locks: runner, then workers, events or commit queue, never
+// back.
+
+#ifndef BATCH_RUNNER_STATE_H
+#define BATCH_RUNNER_STATE_H
+
+#include "commit.h"
+#include "job_live.h"
+#include "owner.h"
+#include "readers.h"
+#include "runner.h"
+#include "threads.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+// Work of the keeper on its way through the commit queue.
+struct errand {
+    struct commit_item item;
+    struct runner *runner;
+    bool is_running;         // guarded by the lock
+    struct owner_row owner;  // reap: whose jobs
+    size_t n_claimed;
+    int64_t n_jobs;  // claim: wanted; reap: touched
+    bool has_more;   // sweep
+};
+
+// A small write on its way through the commit queue that nobody waits for.
+struct note {
+    struct commit_item item;  // first
+    struct runner *runner;
+    int64_t key, idx, now, attempts, busy_ms;
+};
+
+enum { CLAIM_AT_ONCE = 32 };
+
+struct runner {
+    struct runner_config config;
+    struct place place;
+    struct owners *owners;
+    struct store *store;  // the writing connection; the commit queue's leader uses it
+    struct readers *readers;
+    struct commit_queue *queue;
+    struct workers *workers;  // NULL: no threads fetch
+    struct events *events;
+    struct owner_row owner;  // id 0: a client
+    int64_t pid;
+    unsigned generation;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;   // a job ended or another process wrote: for runner_wait
+    pthread_cond_t has_work;  // a turn came: for runner_wait_for_work
+    pthread_cond_t keep;      // for the keeper: an earlier moment, or the end
+    struct live_map jobs;
+    struct rotation rotation;
+    struct figures figures;
+    uint64_t n_changes;
+    int64_t n_in_flight;
+    uint16_t free_places[OWNER_MAX_IN_FLIGHT];  // of the owner's register
+    size_t n_free_places;
+    uint64_t woken_at_entry;  // rotation.n_entered at the last look for targets that nobody took
+    int64_t keeper_due_us;    // when the keeper looks next
+    bool is_failing;          // the last transaction failed
+    bool is_stopped;          // nothing is handed out any more, for good
+    bool has_keeper;
+    _Atomic bool is_closing;
+    _Atomic int64_t mean_fetch_us;  // moving average
+
+    // The commit queue's leader's alone:
+    int64_t known_bytes;  // in the store, when last counted
+    int64_t bytes_since;  // stored by this runner since
+    int64_t counted_at_us;
+    int64_t evict_above;  // bytes at which eviction is worth a try
+
+    // The keeper's alone:
+    pthread_t keeper;
+    int64_t data_version;
+    uint64_t keeper_announced;
+    struct store *watch;  // its own connection
+    int64_t looked_at_us, reaped_at_us, swept_at_us;
+    struct errand claim, reap, sweep;
+    struct live *claimed[CLAIM_AT_ONCE];  // on their way into the map
+};
+
+// --- runner_jobs.c ---
+// Takes jobs without an owner, about as many as can start soon.
+void runner_claim(struct runner *runner);
+// Puts a job into the map and gives it its turn.
+void runner_adopt_locked(struct runner *runner, struct live *live);
+// Forgets a job that is not in flight.
+void runner_forget_locked(struct runner *runner, struct live *live);
+// Marks a job as cancelled, here and in its hand.
+void runner_mark_cancelled(struct runner *runner, int64_t key);
+// Counts the end of a job and tells hooks and waiters. seconds < 0: it has no duration.
+void runner_job_ended_locked(struct runner *runner, const struct live *live, int status,
+                             const char *error, double seconds);
+void runner_depth_changed_locked(struct runner *runner);
+void runner_announce_change(struct runner *runner);
+
+// --- runner_take.c ---
+// Gives a job its turn, and wakes whoever may take it.
+void runner_ready_locked(struct runner *runner, struct live *live);
+// Lets a job that is in nobody's hands wait.
+void runner_postpone_locked(struct runner *runner, struct live *live, int64_t span_us);
+void runner_count_in_flight_locked(struct runner *runner, int change);
+// Puts a small write that nobody waits for into the queue. Without memory for it, it is left out:
+// what it says is known again with the job's next outcome.
+void runner_leave_note(struct runner *runner, const struct note *note, enum commit_by by);
+bool runner_work(void *context, struct hand *hand);
+bool runner_tick(void *context);
+
+// --- runner_finish.c ---
+// Gives up a hand that is stuck: its target is stored as failed, another hand takes its place.
+void runner_abandon(struct runner *runner, const struct overdue *overdue);
+
+// --- runner_keeper.c ---
+int runner_start_keeper(struct runner *runner);
+void runner_stop_keeper(struct runner *runner);
+void runner_hurry_keeper_locked(struct runner *runner, int64_t due_us);
+
+// --- runner_upkeep.c ---
+// Reaps one dead owner in a transaction of its own caller. out_count: jobs touched.
+int runner_reap(struct runner *runner, struct store *store, const struct owner_row *owner,
+                int64_t *out_count);
+// Drops what has lapsed and clears some rows of what was dropped. out_has_more: call again soon.
+int runner_sweep(struct runner *runner, struct store *store, bool *out_has_more);
+// Drops the oldest finished jobs if the results no longer fit. Called by the queue's leader.
+int runner_evict(struct runner *runner, struct store *store, int64_t n_new_bytes, bool has_finished,
+                 int64_t *out_n_evicted);
+
+static inline int64_t runner_now_us(const struct runner *runner) {
+    return clock_mono_us(runner->config.clock);
+}
+
+static inline int64_t runner_now_ms(const struct runner *runner) {
+    return clock_wall_ms(runner->config.clock);
+}
+
+#endif

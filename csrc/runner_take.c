@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+//
+// The first half of a target's way: its job's turn comes, it is taken, and given to a hand or to
+// the program. Also who is woken for it.
+
+#include "runner_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WINDOW_TARGETS = 64,      // read at once, when few jobs live
+    WINDOW_TOTAL = 1024,      // over all live jobs, about
+    STORE_PAUSE_US = 500000,  // after a read that failed
+    // Below this a hand that is done takes the next target sooner than another would wake up.
+    QUICK_FETCH_US = 50,
+};
+
+static void note_done(struct commit_item *item) {
+    free(item);
+}
+
+void runner_leave_note(struct runner *runner, const struct note *note, enum commit_by by) {
+    struct note *copy = malloc(sizeof *copy);
+    if (!copy)
+        return;
+    *copy = *note;
+    copy->runner = runner;
+    copy->item.done = note_done;
+    commit_leave(runner->queue, &copy->item, by);
+}
+
+static int apply_start(struct commit_item *item, struct store *store) {
+    struct note *note = (struct note *)item;
+    return store->ops->start_job(store, note->key, note->now);
+}
+
+// --- ready, and who wakes for it ---
+
+void runner_ready_locked(struct runner *runner, struct live *live) {
+    rotation_push(&runner->rotation, &live->turn);
+    if (!runner->workers) {
+        pthread_cond_signal(&runner->has_work);
+        return;
+    }
+    if (workers_idle(runner->workers) == 0)
+        return;
+    if (!workers_is_hand() || runner->mean_fetch_us > QUICK_FETCH_US)
+        workers_wake(runner->workers, 1);
+    else
+        commit_nudge(runner->queue);
+}
+
+// Wakes hands for targets that were ready at the last look already.
+bool runner_tick(void *context) {
+    struct runner *runner = context;
+    if (!runner->workers)
+        return false;
+    pthread_mutex_lock(&runner->lock);
+    size_t n_ready = runner->rotation.n_ready;
+    unsigned n_idle = workers_idle(runner->workers);
+    const struct turn *first = runner->rotation.first;
+    bool is_waiting = first && first->ready_since <= runner->woken_at_entry;
+    runner->woken_at_entry = runner->rotation.n_entered;
+    if (is_waiting && n_idle > 0)
+        workers_wake(runner->workers, n_ready < n_idle ? (unsigned)n_ready : n_idle);
+    pthread_mutex_unlock(&runner->lock);
+    return n_ready > 0 && n_idle > 0;
+}
+
+// --- take ---
+
+void runner_postpone_locked(struct runner *runner, struct live *live, int64_t span_us) {
+    int64_t due_us = runner_now_us(runner) + span_us;
+    targets_fini(&live->window);
+    live->window_offset = 0;
+    if (rotation_wait(&runner->rotation, &live->turn, due_us))
+        rotation_push(&runner->rotation, &live->turn);
+    else
+        runner_hurry_keeper_locked(runner, due_us);
+}
+
+static int64_t window_size(const struct runner *runner) {
+    size_t share = WINDOW_TOTAL / (runner->jobs.count + 1);
+    return share < 1 ? 1 : share > WINDOW_TARGETS ? WINDOW_TARGETS : (int64_t)share;
+}
+
+// Reads without the lock: whether the job is still live, and its next inputs.
+static int read_ahead(struct runner *runner, struct live *live, int64_t limit, bool *out_is_live) {
+    struct store *store;
+    struct fault fault;
+    struct job_row job;
+    *out_is_live = true;
+    int status = runner_begin_read(runner, &store, &fault);
+    if (status) {
+        runner_log(runner, LOG_WARN, "cannot read the store", NULL, fault.text);
+        return status;
+    }
+    status = store->ops->read_job(store, live->id, &job);
+    *out_is_live = status == STATUS_OK && job_is_live(job.status);
+    if (*out_is_live && live->window.count == 0)
+        status = store->ops->read_inputs(store, live->key, live->next_idx, limit, &live->window);
+    if (status && status != STATUS_NOT_FOUND)
+        runner_log(runner, LOG_WARN, "cannot read the store", NULL, store->fault.text);
+    runner_end_read(runner, store);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
+// Makes sure that the job is live and its next input is here. May let go of the lock meanwhile.
+// Returns whether its target may be handed out; if not, the job has been dealt with.
+static bool make_ready_locked(struct runner *runner, struct live *live) {
+    uint64_t announced = owners_announced(runner->owners);
+    struct target target;
+    if (live->seen_announced == announced && live_input(live, &target) == STATUS_OK)
+        return true;
+    bool is_live;
+    int64_t limit = window_size(runner);
+    live->is_refilling = true;
+    pthread_mutex_unlock(&runner->lock);
+    int status = read_ahead(runner, live, limit, &is_live);
+    pthread_mutex_lock(&runner->lock);
+    live->is_refilling = false;
+    if (!status && !is_live && !live->is_cancelled) {
+        live->is_cancelled = true;
+        runner_job_ended_locked(runner, live, JOB_CANCELLED, NULL, -1);
+    }
+    if (live->is_cancelled) {
+        runner_forget_locked(runner, live);
+        return false;
+    }
+    live->seen_announced = announced;
+    if (status || live_input(live, &target)) {
+        runner_postpone_locked(runner, live, STORE_PAUSE_US);
+        return false;
+    }
+    return true;
+}
+
+void runner_count_in_flight_locked(struct runner *runner, int change) {
+    runner->n_in_flight += change;
+    struct event event = {.kind = EVENT_INFLIGHT, .number = runner->n_in_flight};
+    events_add(runner->events, &event);
+}
+
+static void start_job_locked(struct runner *runner, struct live *live, int64_t now_ms) {
+    live->started_at = now_ms;
+    struct note note = {.item.apply = apply_start, .key = live->key, .now = now_ms};
+    runner_leave_note(runner, &note, COMMIT_BY_COMMITTER);
+}
+
+static size_t take_place_locked(struct runner *runner) {
+    return runner->n_free_places ? runner->free_places[--runner->n_free_places]
+                                 : OWNER_MAX_IN_FLIGHT;
+}
+
+static struct task *make_task_locked(struct runner *runner, struct live *live, struct hand *hand) {
+    struct task_source source = {live->id, live->caller, live->class_name, {0}};
+    live_input(live, &source.target);
+    struct task *task = task_new(&source);
+    if (!task)
+        return NULL;
+    int64_t timeout_ms = runner->config.target_timeout_ms;
+    task->runner = runner;
+    task->job = live;
+    task->hand = hand;
+    task->idx = live->next_idx;
+    task->is_last = live->next_idx + 1 == live->targets_total;
+    task->attempt = ++live->attempts;
+    task->started_at_ms = runner_now_ms(runner);
+    task->started_us = runner_now_us(runner);
+    task->deadline_ms = task->started_at_ms + timeout_ms;
+    task->deadline_us = task->started_us + timeout_ms * 1000;
+    task->place = take_place_locked(runner);
+    owners_note(runner->owners, task->place, live->key, task->idx);
+    live->task = task;
+    runner_count_in_flight_locked(runner, 1);
+    if (!live->started_at)
+        start_job_locked(runner, live, task->started_at_ms);
+    return task;
+}
+
+static int take_locked(struct runner *runner, struct hand *hand, struct task **out_task) {
+    for (;;) {
+        if (runner->is_stopped)
+            return STATUS_CLOSED;
+        if (runner->rotation.n_waiting)
+            rotation_wake_due(&runner->rotation, runner_now_us(runner));
+        struct live *live = (struct live *)rotation_pop(&runner->rotation);
+        if (!live)
+            return STATUS_NOTHING;
+        if (!make_ready_locked(runner, live))
+            continue;
+        // A close that came while the lock was open: the job stays pending and goes with the rest.
+        if (runner->is_stopped) {
+            rotation_push(&runner->rotation, &live->turn);
+            return STATUS_CLOSED;
+        }
+        *out_task = make_task_locked(runner, live, hand);
+        if (*out_task)
+            return STATUS_OK;
+        runner_postpone_locked(runner, live, STORE_PAUSE_US);
+    }
+}
+
+static int64_t wait_locked(struct runner *runner) {
+    int64_t due_us = rotation_next_due(&runner->rotation);
+    int64_t wait_us = due_us == INT64_MAX ? 1000000 : due_us - runner_now_us(runner);
+    // A job whose outcome is on its way to the store may be next at any moment.
+    bool is_storing =
+        (int64_t)runner->jobs.count > runner->n_in_flight + (int64_t)runner->rotation.n_waiting;
+    if (is_storing && wait_us > 1000)
+        return 1000;
+    return wait_us < 0 ? 0 : wait_us;
+}
+
+int runner_take(struct runner *runner, struct task **out_task, int64_t *out_wait_us) {
+    *out_task = NULL;
+    pthread_mutex_lock(&runner->lock);
+    int status = take_locked(runner, NULL, out_task);
+    *out_wait_us = status ? wait_locked(runner) : 0;
+    pthread_mutex_unlock(&runner->lock);
+    return status;
+}
+
+// --- hands ---
+
+bool runner_work(void *context, struct hand *hand) {
+    struct runner *runner = context;
+    struct task *task = NULL;
+    pthread_mutex_lock(&runner->lock);
+    int status = take_locked(runner, hand, &task);
+    bool has_more = !status && runner->rotation.n_ready > 0;
+    // While the lock is held nobody can see the task without its hand being in flight.
+    if (!status)
+        hand_begin(hand, task->job->key, task->deadline_us);
+    pthread_mutex_unlock(&runner->lock);
+    if (status)
+        return false;
+    if (has_more && workers_idle(runner->workers) > 0) {
+        if (runner->mean_fetch_us > QUICK_FETCH_US)
+            workers_wake(runner->workers, 1);
+        else
+            commit_nudge(runner->queue);
+    }
+    void (*fetch)(void *, struct task *) = runner->config.fetcher.fetch;
+    fetch(hand->state_of_fetch, task);
+    if (!hand_end(hand)) {
+        task_free(task);
+        return false;
+    }
+    runner_finish(runner, task);
+    return true;
+}

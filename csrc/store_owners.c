@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// Who owns which job in SQLite. Whether an owner lives is not known here: that is the lock's part.
+
+#include "store_sqlite.h"
+
+int sqlite_insert_owner(struct store *store, int64_t pid, int64_t now,
+                        struct owner_row *out_owner) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    int status = sqlite_run(sqlite, SQL_INSERT_OWNER, "ii", pid, now);
+    if (status)
+        return status;
+    out_owner->id = sqlite3_column_int64(sqlite->statements[SQL_INSERT_OWNER], 0);
+    out_owner->slot = sqlite3_column_int64(sqlite->statements[SQL_INSERT_OWNER], 1);
+    sqlite_reset(sqlite, SQL_INSERT_OWNER);
+    return STATUS_OK;
+}
+
+int sqlite_delete_owner(struct store *store, int64_t owner) {
+    return sqlite_write((struct sqlite *)store, SQL_DELETE_OWNER, "i", owner);
+}
+
+int sqlite_next_owner(struct store *store, int64_t after, struct owner_row *out_owner) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    int status = sqlite_run(sqlite, SQL_NEXT_OWNER, "i", after);
+    if (status)
+        return status;
+    out_owner->id = sqlite3_column_int64(sqlite->statements[SQL_NEXT_OWNER], 0);
+    out_owner->slot = sqlite3_column_int64(sqlite->statements[SQL_NEXT_OWNER], 1);
+    sqlite_reset(sqlite, SQL_NEXT_OWNER);
+    return STATUS_OK;
+}
+
+int sqlite_claim_job(struct store *store, int64_t owner, struct job_row *out_job) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    int64_t key;
+    int status = sqlite_number(sqlite, SQL_FIRST_UNOWNED, &key, "");
+    if (!status)
+        status = sqlite_run(sqlite, SQL_CLAIM_JOB, "ii", key, owner);
+    if (status)
+        return status;
+    status = sqlite_job_row(sqlite, sqlite->statements[SQL_CLAIM_JOB], out_job);
+    sqlite_reset(sqlite, SQL_CLAIM_JOB);
+    return status;
+}
+
+int sqlite_count_unowned(struct store *store, int64_t *out_count) {
+    return sqlite_number((struct sqlite *)store, SQL_COUNT_UNOWNED, out_count, "");
+}
+
+int sqlite_release_jobs(struct store *store, int64_t owner, int64_t *out_count) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    int status = sqlite_write(sqlite, SQL_RELEASE_JOBS, "i", owner);
+    *out_count = status ? 0 : sqlite3_changes64(sqlite->db);
+    return status;
+}
+
+int sqlite_fail_jobs(struct store *store, int64_t owner, const char *reason, int64_t now,
+                     int64_t *out_count) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    *out_count = 0;
+    int status = sqlite_write(sqlite, SQL_GAUGE_FAIL_JOBS, "i", owner);
+    if (!status)
+        status = sqlite_write(sqlite, SQL_FAIL_JOBS, "isi", owner, reason, now);
+    if (!status)
+        *out_count = sqlite3_changes64(sqlite->db);
+    return status;
+}
+
+int sqlite_note_death(struct store *store, int64_t key, int64_t idx, struct job_row *out_job) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    int status = sqlite_run(sqlite, SQL_NOTE_DEATH, "ii", key, idx);
+    if (status)
+        return status == STATUS_NOTHING ? STATUS_NOT_FOUND : status;
+    status = sqlite_job_row(sqlite, sqlite->statements[SQL_NOTE_DEATH], out_job);
+    sqlite_reset(sqlite, SQL_NOTE_DEATH);
+    return status;
+}

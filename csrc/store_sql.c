@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+//
+// Every statement of the SQLite maker. What stands out:
+// - outcomes are appended under seq; a job is serial, so its targets_done is both a counter and the
+//   idx of its next target;
+// - the statement on the way of each target, SQL_PROGRESS_JOB, changes no column that a filled
+// index
+//   holds: the indexes on status are partial and only submit and the job's end touch them;
+// - stored bytes are gauge.finished_bytes plus the bytes of the live jobs, so that a target's
+//   commit writes no row but its own and its job's.
+
+#include "store_sql.h"
+
+#define LIVE "status in ('queued', 'running')"
+
+#define JOB_COLUMNS                                                                                \
+    " key, id, status, error, caller, class, owner, targets_total, targets_done, targets_failed,"  \
+    " bytes, created_at, started_at, finished_at, expires_at, attempts, busy_ms, deaths "
+
+#define OUTCOME_COLUMNS " o.meta, o.error, o.hint, o.attempts, o.started_at, o.finished_at "
+
+const char *const sql_migrations[SQL_SCHEMA_VERSION] = {
+    "create table owner (\n"
+    "  id integer primary key autoincrement,\n"
+    "  slot integer not null unique,\n"
+    "  pid integer not null,\n"
+    "  opened_at integer not null\n"
+    ") strict;\n"
+    "create table job (\n"
+    "  key integer primary key autoincrement,\n"
+    "  id text not null unique,\n"
+    "  caller text not null,\n"
+    "  class text not null,\n"
+    "  idem_key blob not null,\n"
+    "  status text not null,\n"
+    "  error text,\n"
+    "  owner integer,\n"
+    "  targets_total integer not null,\n"
+    "  targets_done integer not null default 0,\n"
+    "  targets_failed integer not null default 0,\n"
+    "  bytes integer not null default 0,\n"
+    "  created_at integer not null,\n"
+    "  started_at integer,\n"
+    "  finished_at integer,\n"
+    "  expires_at integer not null,\n"
+    "  attempts integer not null default 0,\n"
+    "  busy_ms integer not null default 0,\n"
+    "  deaths integer not null default 0\n"
+    ") strict;\n"
+    "create index job_idem on job (caller, idem_key);\n"
+    "create index job_caller on job (caller);\n"
+    "create index job_live on job (caller, owner) where " LIVE ";\n"
+    "create index job_unowned on job (key) where owner is null and " LIVE ";\n"
+    "create index job_finished on job (finished_at) where finished_at is not null;\n"
+    "create index job_lapsing on job (expires_at) where finished_at is not null;\n"
+    "create table target (\n"
+    "  job integer not null,\n"
+    "  idx integer not null,\n"
+    "  url text not null,\n"
+    "  options text,\n"
+    "  primary key (job, idx)\n"
+    ") strict, without rowid;\n"
+    "create table outcome (\n"
+    "  seq integer primary key,\n"
+    "  job integer not null,\n"
+    "  idx integer not null,\n"
+    "  content blob,\n"
+    "  meta text,\n"
+    "  error text,\n"
+    "  hint text,\n"
+    "  attempts integer not null,\n"
+    "  started_at integer not null,\n"
+    "  finished_at integer not null\n"
+    ") strict;\n"
+    "create unique index outcome_target on outcome (job, idx);\n"
+    "create table dropped (\n"
+    "  job integer primary key\n"
+    ") strict;\n"
+    "create table gauge (\n"
+    "  id integer primary key check (id = 1),\n"
+    "  live_jobs integer not null,\n"
+    "  finished_bytes integer not null\n"
+    ") strict;\n"
+    "insert into gauge values (1, 0, 0);\n",
+};
+
+const char *const sql_texts[SQL_N_STATEMENTS] = {
+    [SQL_BEGIN] = "begin immediate",
+    [SQL_BEGIN_READ] = "begin",
+    [SQL_COMMIT] = "commit",
+    [SQL_ROLLBACK] = "rollback",
+    [SQL_DATA_VERSION] = "pragma data_version",
+
+    [SQL_FIND_JOB] = "select" JOB_COLUMNS "from job\n"
+                     "where caller = ?1 and idem_key = ?2 and expires_at > ?3\n"
+                     "order by key desc\n"
+                     "limit 1",
+    [SQL_READ_JOB] = "select" JOB_COLUMNS "from job\n"
+                     "where id = ?1",
+    [SQL_READ_JOB_BY_KEY] = "select" JOB_COLUMNS "from job\n"
+                            "where key = ?1",
+    [SQL_COUNT_LIVE_OF_CALLER] = "select count(*) from job\n"
+                                 "where caller = ?1 and " LIVE,
+    [SQL_COUNT_LIVE] = "select live_jobs from gauge",
+    [SQL_INSERT_JOB] = "insert into job (id, caller, class, idem_key, status, owner,\n"
+                       "  targets_total, created_at, expires_at)\n"
+                       "values (?1, ?2, ?3, ?4, 'queued', nullif(?5, 0), ?6, ?7, ?8)",
+    [SQL_INSERT_TARGET] = "insert into target (job, idx, url, options)\n"
+                          "values (?1, ?2, ?3, ?4)",
+    [SQL_GAUGE_ADD_JOB] = "update gauge\n"
+                          "set live_jobs = live_jobs + 1",
+    [SQL_START_JOB] = "update job\n"
+                      "set status = 'running', started_at = coalesce(started_at, ?2)\n"
+                      "where key = ?1 and status = 'queued'",
+    [SQL_CANCEL_JOB] = "update job\n"
+                       "set status = 'cancelled', finished_at = ?2\n"
+                       "where id = ?1 and " LIVE "\n"
+                       "returning key",
+    [SQL_TOUCH_JOB] = "update job\n"
+                      "set expires_at = max(expires_at, ?3)\n"
+                      "where id = ?1 and expires_at > ?2",
+    [SQL_SET_BUSY] = "update job\n"
+                     "set attempts = ?3, busy_ms = ?4\n"
+                     "where key = ?1 and targets_done = ?2",
+
+    [SQL_PROGRESS_JOB] = "update job\n"
+                         "set targets_done = targets_done + 1,\n"
+                         "  targets_failed = targets_failed + ?3,\n"
+                         "  bytes = bytes + ?4,\n"
+                         "  expires_at = max(expires_at, ?5),\n"
+                         "  attempts = 0, busy_ms = 0, deaths = 0\n"
+                         "where key = ?1 and targets_done = ?2 and " LIVE,
+    [SQL_END_JOB] = "update job\n"
+                    "set targets_done = targets_done + 1,\n"
+                    "  targets_failed = targets_failed + ?3,\n"
+                    "  bytes = bytes + ?4,\n"
+                    "  expires_at = max(expires_at, ?5),\n"
+                    "  attempts = 0, busy_ms = 0, deaths = 0,\n"
+                    "  finished_at = ?6,\n"
+                    "  status = case targets_failed + ?3\n"
+                    "    when 0 then 'done'\n"
+                    "    when targets_total then 'failed'\n"
+                    "    else 'partial'\n"
+                    "  end\n"
+                    "where key = ?1 and targets_done = ?2 and " LIVE "\n"
+                    "returning status",
+    [SQL_LATE_OUTCOME] = "update job\n"
+                         "set targets_done = targets_done + 1,\n"
+                         "  targets_failed = targets_failed + ?3,\n"
+                         "  bytes = bytes + ?4,\n"
+                         "  expires_at = max(expires_at, ?5),\n"
+                         "  attempts = 0, busy_ms = 0, deaths = 0\n"
+                         "where key = ?1 and targets_done = ?2 and finished_at is not null\n"
+                         "  and targets_done < targets_total\n"
+                         "returning status",
+    [SQL_INSERT_OUTCOME] = "insert into outcome (job, idx, content, meta, error, hint, attempts,\n"
+                           "  started_at, finished_at)\n"
+                           "values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    [SQL_GAUGE_END_JOB] = "update gauge\n"
+                          "set live_jobs = live_jobs - 1,\n"
+                          "  finished_bytes = finished_bytes\n"
+                          "    + (select bytes from job where key = ?1)",
+    [SQL_GAUGE_ADD_BYTES] = "update gauge\n"
+                            "set finished_bytes = finished_bytes + ?1",
+
+    [SQL_READ_INPUTS] = "select url, options from target\n"
+                        "where job = ?1 and idx >= ?2\n"
+                        "order by idx\n"
+                        "limit ?3",
+    [SQL_LIST_JOBS] = "select" JOB_COLUMNS "from job\n"
+                      "where (?1 is null or caller = ?1)\n"
+                      "  and (?2 is null or status = ?2)\n"
+                      "  and (?3 is null or key < (select key from job where id = ?3))\n"
+                      "order by key desc\n"
+                      "limit ?4",
+    [SQL_LIST_TARGETS] = "select o.seq, t.job, t.idx, t.url, t.options,\n"
+                         "  case when ?4 then o.content end,\n"
+                         " " OUTCOME_COLUMNS ", null\n"
+                         "from target t\n"
+                         "left join outcome o on o.job = t.job and o.idx = t.idx\n"
+                         "where t.job = ?1 and t.idx >= ?2\n"
+                         "order by t.idx\n"
+                         "limit ?3",
+    [SQL_LIST_OUTCOMES] = "select o.seq, t.job, t.idx, t.url, t.options,\n"
+                          "  case when ?4 then o.content end,\n"
+                          " " OUTCOME_COLUMNS ", null\n"
+                          "from outcome o\n"
+                          "cross join target t on t.job = o.job and t.idx = o.idx\n"
+                          "where o.job = ?1 and o.idx >= ?2\n"
+                          "order by o.idx\n"
+                          "limit ?3",
+    [SQL_LIST_CHANGES] = "select o.seq, t.job, t.idx, t.url, t.options, o.content,\n"
+                         " " OUTCOME_COLUMNS ", j.id\n"
+                         "from outcome o\n"
+                         "cross join job j on j.key = o.job\n"
+                         "cross join target t on t.job = o.job and t.idx = o.idx\n"
+                         "where o.seq > ?1\n"
+                         "order by o.seq\n"
+                         "limit ?2",
+
+    [SQL_INSERT_OWNER] = "insert into owner (slot, pid, opened_at)\n"
+                         "select coalesce(min(s.slot), 0), ?1, ?2\n"
+                         "from (select 0 as slot union all select slot + 1 from owner) s\n"
+                         "where s.slot not in (select slot from owner)\n"
+                         "returning id, slot",
+    [SQL_DELETE_OWNER] = "delete from owner\n"
+                         "where id = ?1",
+    [SQL_NEXT_OWNER] = "select id, slot from owner\n"
+                       "where id > ?1\n"
+                       "order by id\n"
+                       "limit 1",
+    [SQL_FIRST_UNOWNED] = "select min(key) from job\n"
+                          "where owner is null and " LIVE,
+    [SQL_CLAIM_JOB] = "update job\n"
+                      "set owner = ?2\n"
+                      "where key = ?1 and owner is null and " LIVE "\n"
+                      "returning" JOB_COLUMNS,
+    [SQL_COUNT_UNOWNED] = "select count(*) from job\n"
+                          "where owner is null and " LIVE,
+    [SQL_RELEASE_JOBS] = "update job\n"
+                         "set owner = null, status = 'queued'\n"
+                         "where owner = ?1 and " LIVE,
+    [SQL_GAUGE_FAIL_JOBS] = "update gauge\n"
+                            "set (live_jobs, finished_bytes) = (\n"
+                            "  select live_jobs - count(*), finished_bytes + total(bytes)\n"
+                            "  from job\n"
+                            "  where owner is nullif(?1, 0) and " LIVE ")",
+    [SQL_FAIL_JOBS] = "update job\n"
+                      "set status = 'failed', error = ?2, finished_at = ?3\n"
+                      "where owner is nullif(?1, 0) and " LIVE,
+    [SQL_NOTE_DEATH] = "update job\n"
+                       "set deaths = deaths + 1\n"
+                       "where key = ?1 and targets_done = ?2 and " LIVE "\n"
+                       "returning" JOB_COLUMNS,
+
+    [SQL_FINISHED_BYTES] = "select finished_bytes from gauge",
+    [SQL_LIVE_BYTES] = "select count(*), coalesce(sum(bytes), 0), min(created_at) from job\n"
+                       "where " LIVE,
+    [SQL_FIRST_EXPIRED] = "select key from job\n"
+                          "where finished_at is not null and expires_at <= ?1\n"
+                          "order by expires_at\n"
+                          "limit 1",
+    [SQL_OLDEST_FINISHED] = "select key from job\n"
+                            "where finished_at is not null\n"
+                            "order by finished_at, key\n"
+                            "limit 1",
+    [SQL_NEWEST_FINISHED] = "select key from job\n"
+                            "where finished_at is not null\n"
+                            "order by finished_at desc, key desc\n"
+                            "limit 1",
+    [SQL_DROP_JOB] = "insert into dropped (job)\n"
+                     "values (?1)",
+    [SQL_GAUGE_DROP_JOB] = "update gauge\n"
+                           "set finished_bytes = finished_bytes\n"
+                           "  - (select bytes from job where key = ?1)",
+    [SQL_DELETE_JOB] = "delete from job\n"
+                       "where key = ?1",
+    [SQL_FIRST_DROPPED] = "select min(job) from dropped",
+    [SQL_CLEAR_OUTCOMES] = "delete from outcome\n"
+                           "where seq in (\n"
+                           "  select seq from outcome where job = ?1 order by idx limit ?2)",
+    [SQL_CLEAR_TARGETS] = "delete from target\n"
+                          "where job = ?1 and idx < ?2 + (\n"
+                          "  select min(idx) from target where job = ?1)",
+    [SQL_DELETE_DROPPED] = "delete from dropped\n"
+                           "where job = ?1",
+    [SQL_SHRINK] = "pragma incremental_vacuum(1000)",
+
+    [SQL_CHECK_JOBS] = "select j.id, j.status, j.error, j.targets_total, j.targets_done,\n"
+                       "  j.targets_failed, j.bytes, j.finished_at,\n"
+                       "  count(o.seq), coalesce(max(o.idx) + 1, 0), count(o.error),\n"
+                       "  coalesce(sum(length(o.content)), 0)\n"
+                       "    + coalesce(sum(octet_length_of_meta), 0),\n"
+                       "  (select count(*) from target t where t.job = j.key)\n"
+                       "from job j\n"
+                       "left join (\n"
+                       "  select seq, job, idx, error, content,\n"
+                       "    length(cast(meta as blob)) as octet_length_of_meta\n"
+                       "  from outcome) o on o.job = j.key\n"
+                       "group by j.key",
+    [SQL_CHECK_GAUGE] =
+        "select live_jobs, finished_bytes,\n"
+        "  (select count(*) from job where " LIVE "),\n"
+        "  (select coalesce(sum(bytes), 0) from job where finished_at is not null)\n"
+        "from gauge",
+    [SQL_CHECK_ORPHANS] = "select count(*) from (\n"
+                          "  select job from outcome union all select job from target)\n"
+                          "where job not in (select key from job)\n"
+                          "  and job not in (select job from dropped)",
+    [SQL_CHECK_INTEGRITY] = "pragma integrity_check",
+    [SQL_BACKUP] = "vacuum into ?1",
+};

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+//
+// Upkeep of an SQLite store: gauges, dropping what has lapsed or no longer fits, giving the space
+// back, backup. Dropping a job is one small step whatever its size: it leaves its table at once and
+// its rows go later, some at a time, so that no writer waits for a large one.
+
+#include "store_sqlite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+int sqlite_read_gauges(struct store *store, struct store_gauges *out_gauges) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    memset(out_gauges, 0, sizeof *out_gauges);
+    int status = sqlite_number(sqlite, SQL_FINISHED_BYTES, &out_gauges->stored_bytes, "");
+    if (!status)
+        status = sqlite_run(sqlite, SQL_LIVE_BYTES, "");
+    if (status)
+        return status;
+    sqlite3_stmt *statement = sqlite->statements[SQL_LIVE_BYTES];
+    out_gauges->live_jobs = sqlite3_column_int64(statement, 0);
+    out_gauges->stored_bytes += sqlite3_column_int64(statement, 1);
+    out_gauges->oldest_created_at = sqlite3_column_int64(statement, 2);
+    sqlite_reset(sqlite, SQL_LIVE_BYTES);
+    return STATUS_OK;
+}
+
+static int drop_job(struct sqlite *sqlite, int64_t key) {
+    int status = sqlite_write(sqlite, SQL_DROP_JOB, "i", key);
+    if (!status)
+        status = sqlite_write(sqlite, SQL_GAUGE_DROP_JOB, "i", key);
+    return status ? status : sqlite_write(sqlite, SQL_DELETE_JOB, "i", key);
+}
+
+int sqlite_drop_expired(struct store *store, int64_t now, int64_t limit, int64_t *out_count) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    *out_count = 0;
+    int status = STATUS_OK;
+    while (!status && *out_count < limit) {
+        int64_t key;
+        status = sqlite_number(sqlite, SQL_FIRST_EXPIRED, &key, "i", now);
+        if (!status)
+            status = drop_job(sqlite, key);
+        if (!status)
+            ++*out_count;
+    }
+    return status == STATUS_NOTHING ? STATUS_OK : status;
+}
+
+int sqlite_drop_oldest(struct store *store, int64_t max_bytes) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    struct store_gauges gauges;
+    int64_t oldest, newest;
+    int status = sqlite_read_gauges(store, &gauges);
+    if (!status && gauges.stored_bytes <= max_bytes)
+        return STATUS_NOTHING;
+    if (!status)
+        status = sqlite_number(sqlite, SQL_OLDEST_FINISHED, &oldest, "");
+    if (!status)
+        status = sqlite_number(sqlite, SQL_NEWEST_FINISHED, &newest, "");
+    if (status)
+        return status;
+    return oldest == newest ? STATUS_NOTHING : drop_job(sqlite, oldest);
+}
+
+int sqlite_clear_dropped(struct store *store, int64_t limit) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    int64_t key;
+    int status = sqlite_number(sqlite, SQL_FIRST_DROPPED, &key, "");
+    if (!status)
+        status = sqlite_write(sqlite, SQL_CLEAR_OUTCOMES, "ii", key, limit);
+    if (status)
+        return status;
+    int n_cleared = sqlite3_changes(sqlite->db);
+    status = sqlite_write(sqlite, SQL_CLEAR_TARGETS, "ii", key, limit);
+    if (status)
+        return status;
+    n_cleared += sqlite3_changes(sqlite->db);
+    return n_cleared ? STATUS_OK : sqlite_write(sqlite, SQL_DELETE_DROPPED, "i", key);
+}
+
+int sqlite_shrink(struct store *store) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    int code = sqlite3_exec(sqlite->db, sql_texts[SQL_SHRINK], NULL, NULL, NULL);
+    return code ? sqlite_fail(sqlite, code, "give space back to the disk") : STATUS_OK;
+}
+
+int sqlite_backup(struct store *store, const char *path) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fault_set(&store->fault, STATUS_STORE, "cannot back up to %s: %s", path,
+                         strerror(errno));
+    close(fd);
+    sqlite->give_up_at_us = INT64_MAX;
+    int status = sqlite_write(sqlite, SQL_BACKUP, "s", path);
+    if (status)
+        unlink(path);
+    return status;
+}

@@ -1,0 +1,95 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The command line: which commands there are, `--help` and `--version`, and what a wrong word is
+-- answered with. What a command does is in batch.cli.<command>. The only part that may be asked to
+-- end the process, and even it only returns the exit code.
+
+local argparse = require "argparse"
+local batch = require "batch"
+
+local HELP_COLUMNS = 80
+local EXIT_DONE = 0
+local EXIT_USAGE = 2
+local EXIT_FAULT = 70 -- EX_SOFTWARE of sysexits.h: a defect, not an answer
+
+local COMMANDS = {
+    {
+        name = "run",
+        summary = "Fetch a list of URLs in this process.",
+        description = "Fetches every target of a list and prints the outcomes as JSON Lines, in "
+            .. "the order they end, each with the number of its input line. An interrupted run "
+            .. "started again goes on where it stopped.",
+        epilog = "Exit codes: 0 all done, 1 some failed, 2 wrong usage, 3 store out of reach, "
+            .. "130 interrupted.",
+    },
+}
+
+-- What ends the parsing early: a text and the code to exit with. Raised, because argparse only
+-- knows handlers that do not return.
+local ending = { __name = "ending" }
+
+local function finish(stream, text, code)
+    error(setmetatable({ stream = stream, text = text, code = code }, ending))
+end
+
+local function add_help(parser)
+    parser:add_help(false)
+    parser:flag("-h --help", "Show this help."):action(function()
+        finish(io.stdout, parser:get_help(), EXIT_DONE)
+    end)
+end
+
+local function answer_wrong_usage(parser, message)
+    local name = parser:_get_fullname()
+    finish(io.stderr, ("%s: %s\n%s\nTry '%s --help'."):format(
+        name, message, parser:get_usage(), name), EXIT_USAGE)
+end
+
+local function make_parser()
+    local parser = argparse("luabatch", "A durable batch runner.")
+    parser:command_target("command"):help_max_width(HELP_COLUMNS)
+    add_help(parser)
+    parser:flag("--version", "Show the version."):action(function()
+        finish(io.stdout, "lua" .. batch._VERSION, EXIT_DONE)
+    end)
+    for _, command in ipairs(COMMANDS) do
+        local sub = parser:command(command.name, command.description)
+        sub:summary(command.summary):epilog(command.epilog)
+        add_help(sub)
+        require("batch.cli." .. command.name).declare(sub)
+    end
+    parser.error = answer_wrong_usage
+    return parser
+end
+
+local function execute(arguments)
+    local args = make_parser():parse(arguments)
+    return require("batch.cli." .. args.command).execute(args)
+end
+
+local function explain(fault)
+    if getmetatable(fault) == ending then
+        return fault
+    end
+    return setmetatable({
+        stream = io.stderr,
+        text = debug.traceback("luabatch: internal error: " .. tostring(fault), 2),
+        code = EXIT_FAULT,
+    }, ending)
+end
+
+--- Runs the command line.
+-- @tparam {string,...} arguments without the program's name, as `arg` holds them
+-- @treturn number the exit code
+local function main(arguments)
+    local is_answered, code = xpcall(function() return execute(arguments) end, explain)
+    if is_answered then
+        return code
+    end
+    code.stream:write(code.text, "\n")
+    return code.code
+end
+
+return {
+    main = main,
+}

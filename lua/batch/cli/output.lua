@@ -1,0 +1,256 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Outcomes as JSON Lines, and the JSON that the command line prints. Keys come in a fixed order and
+-- numbers exactly, so that two runs can be compared byte by byte. Knows neither the store nor who
+-- reads.
+
+local cjson = require("cjson").new()
+
+local BUFFER_BYTES = 64 * 1024
+local BROKEN_PIPE = 32 -- EPIPE; the same on every system that has it
+
+-- cjson escapes slashes, which hides URLs from whoever searches the output for them. Matching pairs
+-- keeps an escaped backslash before a slash apart from an escaped slash.
+local function encode_string(text)
+    local json = cjson.encode(text)
+    if json:find("\\/", 1, true) then
+        json = json:gsub("\\[\\/]", { ["\\/"] = "/" })
+    end
+    return json
+end
+
+local function encode_number(number)
+    if number ~= number or number - number ~= 0 then
+        return "null"
+    end
+    if number == math.floor(number) and math.abs(number) <= 2 ^ 53 then
+        return ("%d"):format(number)
+    end
+    local text
+    for digits = 15, 17 do
+        text = ("%." .. digits .. "g"):format(number)
+        if tonumber(text) == number then
+            break
+        end
+    end
+    return text
+end
+
+local encode
+
+local list_metatable = { __name = "list" }
+
+--- Marks a table as a list, so that it is one even when it is empty.
+-- @tparam table elements
+-- @treturn table the same
+local function list(elements)
+    return setmetatable(elements, list_metatable)
+end
+
+local function encode_table(value)
+    local parts = {}
+    if #value > 0 or getmetatable(value) == list_metatable then
+        for i, element in ipairs(value) do
+            parts[i] = encode(element)
+        end
+        return "[" .. table.concat(parts, ",") .. "]"
+    end
+    local keys = {}
+    for key in pairs(value) do
+        keys[#keys + 1] = tostring(key)
+    end
+    table.sort(keys)
+    for i, key in ipairs(keys) do
+        parts[i] = encode_string(key) .. ":" .. encode(value[key])
+    end
+    return "{" .. table.concat(parts, ",") .. "}"
+end
+
+--- Encodes a value as JSON on one line; objects sort their keys, an empty table is `{}`,
+-- unless `list` marked it.
+-- @param value of data: tables, strings in UTF-8, numbers, booleans; anything else becomes null
+-- @treturn string
+function encode(value)
+    local kind = type(value)
+    if kind == "table" then
+        return encode_table(value)
+    elseif kind == "string" then
+        return encode_string(value)
+    elseif kind == "number" then
+        return encode_number(value)
+    elseif kind == "boolean" then
+        return tostring(value)
+    end
+    return "null"
+end
+
+-- The well-formed sequences of more than one byte (RFC 3629, section 4), for LuaJIT, which has no
+-- utf8 library.
+local SEQUENCES = {
+    "[\194-\223][\128-\191]",
+    "\224[\160-\191][\128-\191]",
+    "[\225-\236\238\239][\128-\191][\128-\191]",
+    "\237[\128-\159][\128-\191]",
+    "\240[\144-\191][\128-\191][\128-\191]",
+    "[\241-\243][\128-\191][\128-\191][\128-\191]",
+    "\244[\128-\143][\128-\191][\128-\191]",
+}
+
+local function is_utf8(text)
+    if utf8 then
+        -- Lua 5.3 lets surrogates pass.
+        local may_have_surrogates = text:find("\237", 1, true)
+        return utf8.len(text) ~= nil
+            and not (may_have_surrogates and text:find("\237[\160-\191]"))
+    end
+    if not text:find("[\128-\255]") then
+        return true
+    end
+    -- An ASCII letter in the place of each sequence, lest their neighbours join into a new one.
+    for _, sequence in ipairs(SEQUENCES) do
+        text = text:gsub(sequence, "x")
+    end
+    return not text:find("[\128-\255]")
+end
+
+local DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+-- The two digits of each 12 bits: half of the work of three bytes in one look-up.
+local PAIRS = {}
+for high = 0, 63 do
+    for low = 0, 63 do
+        PAIRS[high * 64 + low] = DIGITS:sub(high + 1, high + 1) .. DIGITS:sub(low + 1, low + 1)
+    end
+end
+
+local function encode_three(bytes)
+    local first, second, third = bytes:byte(1, 3)
+    local rest = second % 16
+    return PAIRS[first * 16 + (second - rest) / 16] .. PAIRS[rest * 256 + third]
+end
+
+local function base64(bytes)
+    local n_missing = -#bytes % 3
+    local digits = (bytes .. ("\0"):rep(n_missing)):gsub("...", encode_three)
+    return digits:sub(1, #digits - n_missing) .. ("="):rep(n_missing)
+end
+
+local function encode_result(result)
+    local content, encoding = result.content, ""
+    if not is_utf8(content) then
+        content, encoding = base64(content), '"encoding":"base64",'
+    end
+    return ('{"content":%s,%s"meta":%s}'):format(
+        encode_string(content), encoding, encode(result.meta or {}))
+end
+
+local function encode_time(seconds)
+    local ms = math.floor(seconds * 1000 + 0.5)
+    local whole = math.floor(ms / 1000)
+    return ('"%s.%03dZ"'):format(os.date("!%Y-%m-%dT%H:%M:%S", whole), ms - whole * 1000)
+end
+
+local FIELDS = {
+    { "url", encode_string },
+    { "options", encode },
+    { "status", encode_string },
+    { "result", encode_result },
+    { "error", encode_string },
+    { "hint", encode_string },
+    { "attempts", encode_number },
+    { "started_at", encode_time },
+    { "finished_at", encode_time },
+}
+
+--- Encodes an outcome as one JSON object on one line. Fields that it has not are left out; content
+-- that is not UTF-8 becomes base64, with `"encoding":"base64"` beside it.
+-- @tparam table outcome a target table with an outcome
+-- @tparam number line of the input that it answers, from 1
+-- @treturn string without a line's end
+local function encode_outcome(outcome, line)
+    local parts = { '{"line":' .. encode_number(line) }
+    for _, field in ipairs(FIELDS) do
+        local name, encode_field = field[1], field[2]
+        if outcome[name] ~= nil then
+            parts[#parts + 1] = ('"%s":'):format(name) .. encode_field(outcome[name])
+        end
+    end
+    return table.concat(parts, ",") .. "}"
+end
+
+local methods = {}
+local metatable = { __name = "output", __index = methods }
+
+function metatable.__tostring(self)
+    return ("output to %s"):format(self._name)
+end
+
+local function refuse(self, message, number)
+    local code = number == BROKEN_PIPE and "broken_pipe" or "output"
+    return nil, ("cannot write %s: %s"):format(self._name, message), code
+end
+
+--- Begins to write outcomes. A file is emptied.
+-- @tparam ?string path nil: standard output
+-- @treturn[1] output
+-- @treturn[2] nil
+-- @treturn[2] string what failed
+local function open(path)
+    local self = setmetatable({ _name = path or "standard output" }, metatable)
+    if not path then
+        self._file = io.stdout
+    else
+        local message
+        self._file, message = io.open(path, "wb")
+        if not self._file then
+            return nil, "cannot write " .. message
+        end
+    end
+    self._file:setvbuf("full", BUFFER_BYTES)
+    return self
+end
+
+--- Writes one outcome; it may stay in the buffer until `flush`.
+-- @tparam table outcome
+-- @tparam number line
+-- @treturn[1] true
+-- @treturn[2] nil
+-- @treturn[2] string what failed
+-- @treturn[2] string `broken_pipe` when its reader is gone, else `output`
+function methods:write(outcome, line)
+    local is_written, message, number = self._file:write(encode_outcome(outcome, line), "\n")
+    if not is_written then
+        return refuse(self, message, number)
+    end
+    return true
+end
+
+--- Hands all that was written to the operating system.
+-- @return as `write`
+function methods:flush()
+    local is_flushed, message, number = self._file:flush()
+    if not is_flushed then
+        return refuse(self, message, number)
+    end
+    return true
+end
+
+--- Ends the output. Standard output is only flushed.
+-- @return as `write`
+function methods:close()
+    if self._file == io.stdout then
+        return self:flush()
+    end
+    local is_closed, message, number = self._file:close()
+    if not is_closed then
+        return refuse(self, message, number)
+    end
+    return true
+end
+
+return {
+    open = open,
+    encode_outcome = encode_outcome,
+    encode = encode,
+    list = list,
+}

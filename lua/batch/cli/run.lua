@@ -1,0 +1,255 @@
+-- SPDX-License-Identifier: MIT
+--
+-- `luabatch run`: reads a list, deals it into jobs, submits these to a runner in this process and
+-- follows the store until each target has its outcome. Every promise of an interrupted run rests on
+-- the store: the same list makes the same submits, and what is printed is what the store holds.
+
+local batch = require "batch"
+local core = require "batch.core"
+local deal = require "batch.cli.deal"
+local follow = require "batch.cli.follow"
+local list = require "batch.cli.list"
+local output = require "batch.cli.output"
+local progress = require "batch.cli.progress"
+local settings = require "batch.cli.settings"
+local summary = require "batch.cli.summary"
+
+local unpack = unpack or table.unpack
+
+local CLOSE_SECONDS = 10
+
+local EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_STORE = 0, 1, 2, 3
+-- What shells report of tools that SIGINT and SIGPIPE end.
+local EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141
+local EXITS = {
+    invalid = EXIT_USAGE,
+    too_many_targets = EXIT_USAGE,
+    broken_pipe = EXIT_BROKEN_PIPE,
+    interrupted = EXIT_INTERRUPTED,
+    incomplete = EXIT_FAILED,
+}
+
+--- Declares the command's arguments.
+-- @param command of argparse
+local function declare(command)
+    command:argument("FILE|URL", "A file with one URL a line or JSON Lines of targets, a URL, or "
+        .. "- for standard input; several are read as one list.")
+        :target("list"):args("+")
+    command:option("-o --output", "Write the outcomes to a file instead of standard output.")
+        :argname("OUT")
+    command:option("-j --workers", "Fetch so many targets at once.", "8")
+        :argname("N"):convert(function(text) return tonumber(text) or text end)
+    command:option("--store", "Keep the run here. Default: luabatch.db beside OUT, or in the "
+        .. "current folder.")
+        :argname("F")
+    command:option("-c --config", "Read the sections [batch] and [fetch] of a configuration file.")
+        :argname("FILE")
+    command:option("--allow", "Let the guard pass this network, as 127.0.0.0/8; may be repeated.")
+        :argname("CIDR"):count("*"):action("append")
+    command:option("--mode", "The mode of targets that name none, as raw or text.")
+        :argname("MODE")
+    command:flag("--json", "Print the summary as JSON, and no progress.")
+end
+
+-- Returns the dealt list, and a key that names it: another list never shares a job with this one.
+local function read_list(args, check)
+    local hand, key = deal.new(), "luabatch"
+    local is_read, message = list.each(args.list, function(text, number)
+        local target, why = list.parse(text, args.mode)
+        local is_fine = target
+        if target then
+            is_fine, why = check(target)
+        end
+        if not is_fine then
+            return nil, why
+        end
+        key, why = batch.idem_key(key, { target })
+        if not key then
+            return nil, (why:gsub("^target 0: ", ""))
+        end
+        return hand:add(text, number)
+    end)
+    if is_read and hand:total() == 0 then
+        return nil, "no targets in " .. table.concat(args.list, ", ")
+    end
+    return is_read and hand, is_read and key or message
+end
+
+-- Shows that the output can be written before any work is done, without emptying it: it is emptied
+-- when the store is open. The handle stays open till then, for a pipe's reader would see an end.
+local function probe_output(args)
+    if not args.output then
+        return true
+    end
+    for _, path in ipairs { settings.store_path(args), unpack(args.list) } do
+        if path:gsub("^%./", "") == args.output:gsub("^%./", "") then
+            return nil, ("%s would be overwritten by the output"):format(path)
+        end
+    end
+    local file, message = io.open(args.output, "ab")
+    return file, file == nil and "cannot write " .. message or nil
+end
+
+local function submit_job(run, job)
+    local texts, message = run.hand:texts(job)
+    if not texts then
+        return nil, message, "store"
+    end
+    for i, text in ipairs(texts) do
+        texts[i] = list.parse(text, run.mode)
+    end
+    -- The job's number is in the caller, for lists like "the same URL a hundred times".
+    local caller = ("luabatch/%s/%d"):format(run.key:sub(1, 16), job)
+    return run.runner:submit(caller, texts)
+end
+
+local function submit(run)
+    for job = 1, run.hand:jobs() do
+        if core.caught() then
+            return nil, "interrupted", "interrupted"
+        end
+        local id, message, code = submit_job(run, job)
+        if not id then
+            return nil, message, code
+        end
+        run.jobs[id] = job
+    end
+    run.hand:close()
+    return true
+end
+
+-- An empty variable is as if unset: for locales by POSIX, for NO_COLOR by its own rule.
+local function environment(name)
+    local value = os.getenv(name)
+    return value ~= "" and value or nil
+end
+
+local function make_progress(args)
+    local is_terminal = core.is_terminal(2) and environment("TERM") ~= "dumb"
+    local locale = environment("LC_ALL") or environment("LC_CTYPE") or environment("LANG") or ""
+    return progress.new {
+        style = args.json and "none" or is_terminal and "bar" or "lines",
+        width = core.terminal_width,
+        looks = {
+            has_colour = is_terminal and not environment("NO_COLOR"),
+            has_blocks = locale:upper():find("UTF%-?8") ~= nil,
+        },
+    }
+end
+
+local function log_to(bar)
+    return function(level, message, fields)
+        if level ~= "warn" and level ~= "error" then
+            return
+        end
+        local words = { level .. ": " .. message }
+        for name, value in pairs(fields or {}) do
+            words[#words + 1] = ("%s=%s"):format(name, tostring(value))
+        end
+        bar:say(table.concat(words, " "))
+    end
+end
+
+-- Submits, then prints; the store stays as it is whatever happens here.
+local function work(run, probe)
+    core.catch_signals()
+    local is_submitted, message, code = submit(run)
+    if not is_submitted then
+        return nil, message, code
+    end
+    run.output, message = output.open(run.out)
+    if io.type(probe) == "file" then
+        probe:close()
+    end
+    if not run.output then
+        return nil, message, "output"
+    end
+    local is_complete
+    is_complete, message, code = follow.outcomes(run)
+    local is_closed, why, close_code = run.output:close()
+    if is_complete and not is_closed then
+        return nil, why, close_code
+    end
+    return is_complete, message, code
+end
+
+local function report(run, args, is_complete)
+    local seconds = follow.now() - run.started_at
+    local facts = run.summary
+    if args.json then
+        local fields = facts:report(seconds)
+        fields.store = run.store
+        io.stderr:write(output.encode(fields), "\n")
+        return
+    end
+    run.bar:clear()
+    local width = core.is_terminal(2) and core.terminal_width() or nil
+    io.stderr:write(facts:text(seconds, width))
+    if is_complete and facts.fresh == 0 then
+        run.bar:say(("nothing was fetched: %s had every outcome; another --store fetches again")
+            :format(run.store))
+    elseif facts:pending() > 0 then
+        run.bar:say(("%d of %d outcomes are in %s; the same command goes on from there"):format(
+            facts.total - facts:pending(), facts.total, run.store))
+    end
+end
+
+local function finish(run, args, is_complete, message, code)
+    if code == "interrupted" then
+        run.bar:say("stopping what is in flight; a second Ctrl-C stops at once")
+    elseif message then
+        run.bar:say(message)
+    end
+    run.runner:close(CLOSE_SECONDS)
+    local exit = run.summary.failed > 0 and EXIT_FAILED or EXIT_DONE
+    if not is_complete then
+        exit = EXITS[code] or EXIT_STORE
+    end
+    if exit ~= EXIT_USAGE then
+        report(run, args, is_complete)
+    end
+    return exit
+end
+
+--- Runs the command.
+-- @tparam table args as argparse returns them
+-- @treturn number the exit code
+local function execute(args)
+    local bar = make_progress(args)
+    local function refuse(message, code)
+        bar:say(message)
+        return code or EXIT_USAGE
+    end
+    if args.output == "-" then
+        args.output = nil
+    end
+    local fields, check = settings.runner_fields(args)
+    if not fields then
+        return refuse(check)
+    end
+    local hand, key = read_list(args, check)
+    if not hand then
+        return refuse(key)
+    end
+    local probe, unwritable = probe_output(args)
+    if not probe then
+        return refuse(unwritable)
+    end
+    local run = {
+        hand = hand, key = key, mode = args.mode, out = args.output,
+        store = settings.store_path(args), bar = bar, summary = summary.new(hand:total()),
+        jobs = {}, started_at = follow.now(),
+    }
+    fields.store, fields.log = run.store, log_to(bar)
+    local message, code
+    run.runner, message, code = batch.new(fields)
+    if not run.runner then
+        return refuse(message, EXITS[code] or EXIT_STORE)
+    end
+    return finish(run, args, work(run, probe))
+end
+
+return {
+    execute = execute,
+    declare = declare,
+}

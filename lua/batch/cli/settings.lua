@@ -1,0 +1,105 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What the command line's words and the configuration file mean for a runner: the fields that it is
+-- made with, and where its store is. Opens and makes nothing.
+
+local sections = require "batch.sections"
+
+local BUILT_IN_FETCH = "batch.fetch"
+local STORE_NAME = "luabatch.db"
+
+-- They exist for servers; a list that its user wrote stands for itself.
+local CAPS = { targets_per_job = true, jobs_per_caller = true, jobs_total = true }
+-- What is evicted before it is printed would be lost, so no size is too large.
+local MAX_BYTES = 2 ^ 53
+
+local function copy(fields)
+    local twin = {}
+    for name, value in pairs(fields or {}) do
+        twin[name] = value
+    end
+    return twin
+end
+
+local function lift_caps(fields)
+    for _, field in ipairs(sections.batch) do
+        if CAPS[field.name] then
+            fields[field.name] = field.max
+        end
+    end
+end
+
+local function configure_fetch(section, allow)
+    local fields = copy(section)
+    fields.allow = {}
+    for _, networks in ipairs { section and section.allow or {}, allow } do
+        for _, network in ipairs(networks) do
+            table.insert(fields.allow, network)
+        end
+    end
+    return require(BUILT_IN_FETCH).configure(fields)
+end
+
+local function accept()
+    return true
+end
+
+-- The check of a fetch module of the user's own. One that does not load is batch.new's to refuse.
+local function module_check(name)
+    local is_loaded, module = pcall(require, name)
+    return is_loaded and type(module) == "table" and module.check or accept
+end
+
+--- Makes the fields of `batch.new`, but for the store and the log.
+-- @tparam table args of the command line: `config`, `allow`, `workers`
+-- @treturn[1] table the fields
+-- @treturn[1] function the check of a target, which returns true, or nil and a message
+-- @treturn[2] nil
+-- @treturn[2] string what is wrong with the configuration
+local function runner_fields(args)
+    local config = {}
+    if args.config then
+        local message
+        config, message = require("batch.config").load(args.config)
+        if not config then
+            return nil, message
+        end
+    end
+    local fields = copy(config.batch)
+    fields.disabled = nil -- about the endpoints of a server
+    fields.executor = "threads"
+    fields.workers = args.workers
+    fields.on_restart = "resume"
+    fields.max_bytes = MAX_BYTES
+    lift_caps(fields)
+    if (fields.fetch or BUILT_IN_FETCH) ~= BUILT_IN_FETCH then
+        if #args.allow > 0 then
+            return nil, ("--allow is for %s, but %s names %s"):format(
+                BUILT_IN_FETCH, args.config, fields.fetch)
+        end
+        return fields, module_check(fields.fetch)
+    end
+    local fetch, message = configure_fetch(config.fetch, args.allow)
+    if not fetch then
+        return nil, message
+    end
+    fields.fetch = fetch
+    return fields, fetch.check or accept
+end
+
+--- Tells where a run is kept.
+-- @tparam table args `store`, `output`
+-- @treturn string a path
+local function store_path(args)
+    local out = args.output
+    -- Beside a device is no place for a file.
+    if args.store or not out or out:find("^/dev/") then
+        return args.store or STORE_NAME
+    end
+    return (out:match("^(.*/)[^/]*$") or "") .. STORE_NAME
+end
+
+return {
+    runner_fields = runner_fields,
+    store_path = store_path,
+}

@@ -1,0 +1,225 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The types that a field of the configuration may have: how a given value is read, and the words
+-- for what is allowed. Which fields there are is not known here.
+
+local units = require "batch.units"
+
+-- Longer spans than this are mistakes, and stay far from where milliseconds overflow.
+local MAX_DURATION = "3650d"
+local MAX_SECONDS = units.duration(MAX_DURATION)
+local MAX_BYTES = 2 ^ 53
+local MAX_SHOWN = 80 -- bytes of a wrong string that a message quotes
+
+local function is_whole(number)
+    return number % 1 == 0 and number - number == 0 -- neither NaN nor infinite
+end
+
+local function whole_number(number)
+    return math.tointeger and math.tointeger(number) or number
+end
+
+local function within(number, low, high)
+    if number and number >= low and number <= high then
+        return number
+    end
+    return nil
+end
+
+local function alternatives(values)
+    local first = table.concat(values, '", "', 1, #values - 1)
+    return ('"%s" or "%s"'):format(first, values[#values])
+end
+
+local function read_integer(value, field)
+    if type(value) == "number" and is_whole(value) then
+        return within(whole_number(value), field.min, field.max)
+    end
+    return nil
+end
+
+local function read_duration(value)
+    if type(value) == "string" then
+        value = units.duration(value)
+    end
+    return type(value) == "number" and within(value, 0, MAX_SECONDS) or nil
+end
+
+local function read_size(value)
+    if type(value) == "string" then
+        value = units.size(value)
+    end
+    if type(value) == "number" and is_whole(value) then
+        return within(whole_number(value), 1, MAX_BYTES)
+    end
+    return nil
+end
+
+local function read_choice(value, field)
+    for _, allowed in ipairs(field.values) do
+        if value == allowed then
+            return value
+        end
+    end
+    return nil
+end
+
+local function read_string(value)
+    return type(value) == "string" and value or nil
+end
+
+local function read_name(value)
+    return value ~= "" and read_string(value) or nil
+end
+
+local function read_url(value)
+    local is_url = value == "" or (read_string(value) or ""):find("^https?://[^/]")
+    return is_url and value or nil
+end
+
+local function read_sha256(value)
+    local digits = (read_string(value) or ""):match("^%x+$")
+    return digits and #digits == 64 and digits:lower() or nil
+end
+
+local function read_listen(value)
+    local text = read_string(value) or ""
+    local port = text:match("^[^:%s]+:(%d+)$") or text:match("^%[[%x:.]+%]:(%d+)$")
+    local is_address = text:find("^unix:.") or within(tonumber(port), 0, 65535)
+    return is_address and text or nil
+end
+
+local function is_network(text)
+    local address, bits = text:match("^([%x:.]+)/?(%d*)$")
+    if not address or text:sub(-1) == "/" then
+        return false
+    elseif address:find(":", 1, true) then
+        return (tonumber(bits) or 0) <= 128
+    end
+    local bytes = { address:match("^(%d+)%.(%d+)%.(%d+)%.(%d+)$") }
+    for _, byte in ipairs(bytes) do
+        if tonumber(byte) > 255 then
+            return false
+        end
+    end
+    return #bytes == 4 and (tonumber(bits) or 0) <= 32
+end
+
+local function read_networks(value)
+    if type(value) ~= "table" then
+        return nil
+    end
+    local networks = {}
+    for key in pairs(value) do
+        local network = value[#networks + 1]
+        if type(key) ~= "number" or type(network) ~= "string" or not is_network(network) then
+            return nil, network
+        end
+        networks[#networks + 1] = network
+    end
+    return networks
+end
+
+local function read_store(value)
+    return type(value) == "userdata" and value or read_name(value)
+end
+
+local function read_fetch(value)
+    local kind = type(value)
+    return (kind == "function" or kind == "table") and value or read_name(value)
+end
+
+local function read_function(value)
+    return type(value) == "function" and value or nil
+end
+
+local function words(text)
+    return function()
+        return text
+    end
+end
+
+-- type → {read: the value as it is used, or nil if it is wrong; rule: what is allowed}
+local types = {
+    integer = { read = read_integer, rule = function(field)
+        return ("an integer from %d to %d"):format(field.min, field.max)
+    end },
+    choice = { read = read_choice, rule = function(field)
+        return alternatives(field.values)
+    end },
+    duration = {
+        read = read_duration,
+        rule = words(('a duration such as "1h30m", or a number of seconds, up to %s')
+            :format(MAX_DURATION)),
+    },
+    size = {
+        read = read_size,
+        rule = words('a size such as "64MiB", or a whole number of bytes, up to 2^53'),
+    },
+    boolean = {
+        read = function(value)
+            if type(value) == "boolean" then
+                return value
+            end
+            return nil
+        end,
+        rule = words "true or false",
+    },
+    string = { read = read_string, rule = words "a string" },
+    name = { read = read_name, rule = words "a non-empty string" },
+    url = { read = read_url, rule = words 'an address that begins with "http://" or "https://"' },
+    sha256 = { read = read_sha256, rule = words "the 64 hexadecimal digits of a SHA-256" },
+    listen = { read = read_listen, rule = words 'an address like "127.0.0.1:8080" or "unix:PATH"' },
+    networks = { read = read_networks, rule = words 'a list of networks such as "10.0.0.0/8"' },
+    store = { read = read_store, rule = words "a path or an object from batch.store.open" },
+    fetch = { read = read_fetch, rule = words "a module's name, a function or a table of them" },
+    ["function"] = { read = read_function, rule = words "a function" },
+}
+
+-- A value as messages show it.
+local function shown(value)
+    local kind = type(value)
+    if kind == "string" then
+        local text = #value > MAX_SHOWN and value:sub(1, MAX_SHOWN) .. "…" or value
+        return '"' .. text:gsub('[%c"\\]', function(c)
+            return (c == '"' or c == "\\") and "\\" .. c or ("\\%03d"):format(c:byte())
+        end) .. '"'
+    elseif value ~= value then
+        return "nan"
+    elseif kind == "function" or kind == "table" and not getmetatable(value) then
+        return "a " .. kind
+    end
+    return tostring(value)
+end
+
+--- Reads a value as it is given for a field.
+-- @tparam table field its type, and what that type needs: min, max, values
+-- @param value
+-- @tparam string name what a refusal calls the field
+-- @tparam[opt=field.type] string type_name
+-- @return[1] the value as it is used: durations in seconds, sizes in bytes
+-- @treturn[2] nil
+-- @treturn[2] string name, rule and value
+local function read(field, value, name, type_name)
+    local kind = types[type_name or field.type]
+    local result, culprit = kind.read(value, field)
+    if result == nil then
+        local got = culprit == nil and value or culprit -- of a list, the item that is wrong
+        return nil, ("%s must be %s, got %s"):format(name, kind.rule(field), shown(got))
+    end
+    return result
+end
+
+-- Whether the value is text that should be a duration or a size and is none.
+local function is_unreadable(field, value)
+    local parse = units[field.type]
+    return parse ~= nil and type(value) == "string" and parse(value) == nil
+end
+
+-- Whether the value is 0, as a number or in a unit: it stands for the default.
+local function is_zero(field, value)
+    local parse = units[field.type]
+    return value == 0 or parse ~= nil and type(value) == "string" and parse(value) == 0
+end
+
+return { read = read, is_unreadable = is_unreadable, is_zero = is_zero, shown = shown }

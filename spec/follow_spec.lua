@@ -1,0 +1,155 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Following a run: what is written and when it ends, against a scripted runner, for what a real one
+-- does only on bad days.
+
+local deal = require "batch.cli.deal"
+local follow = require "batch.cli.follow"
+local progress = require "batch.cli.progress"
+local summary = require "batch.cli.summary"
+
+local STANDARD_INPUT = 0
+
+-- A runner whose feed is scripted. Its fields can be replaced by a spec.
+local function make_runner(feed)
+    local runner = { limits = {} }
+    function runner:changes(after, limit)
+        self.limits[#self.limits + 1] = limit
+        local page = {}
+        for seq = after + 1, math.min(after + limit, #feed) do
+            page[#page + 1] = feed[seq]
+        end
+        return page
+    end
+    function runner.status(_, id)
+        local n_done = 0
+        for _, outcome in ipairs(feed) do
+            n_done = n_done + (outcome.job == id and 1 or 0)
+        end
+        return { status = "running", targets_done = n_done }
+    end
+    function runner.poll() return 0 end
+    function runner.fd() return STANDARD_INPUT end
+    function runner.stats() return { retries = 0 } end
+    return runner
+end
+
+local function outcome(seq, job, idx, content)
+    return {
+        seq = seq, job = job, idx = idx, url = "http://a/", status = "done", attempts = 1,
+        result = { content = content or "x" }, started_at = 100, finished_at = 101,
+    }
+end
+
+-- A run of two jobs, "one" and "two", that ends after so many outcomes; its output is a list of
+-- lines. The deal has two lines, and tells by arithmetic where more would be.
+local function make_run(feed, n_outcomes)
+    local hand = deal.new()
+    hand:add("a", 1)
+    hand:add("b", 2)
+    local run = {
+        runner = make_runner(feed), hand = hand, jobs = { one = 1, two = 2 }, out = "scripted",
+        summary = summary.new(n_outcomes), started_at = 50, written = {},
+        bar = progress.new { style = "none" },
+    }
+    run.output = {
+        write = function(_, _, line)
+            table.insert(run.written, line)
+            return true
+        end,
+        flush = function() return true end,
+    }
+    return run
+end
+
+describe("following a run", function()
+    it("writes each outcome once, in commit order, with its line", function()
+        local run = make_run({
+            outcome(1, "two", 0), outcome(2, "one", 0), outcome(3, "one", 1), outcome(4, "two", 1),
+        }, 4)
+        assert.is_true(follow.outcomes(run))
+        assert.same({ 2, 1, 3, 4 }, run.written)
+        assert.equal(4, run.summary.done)
+    end)
+
+    it("leaves out what other runs stored", function()
+        local run = make_run({ outcome(1, "foreign", 0), outcome(2, "one", 0) }, 1)
+        assert.is_true(follow.outcomes(run))
+        assert.same({ 1 }, run.written)
+    end)
+
+    it("tells what was fetched before from what is fresh", function()
+        local run = make_run({ outcome(1, "one", 0), outcome(2, "two", 0) }, 2)
+        run.started_at = 101
+        assert.is_true(follow.outcomes(run))
+        assert.equal(2, run.summary.fresh)
+        run = make_run({ outcome(1, "one", 0), outcome(2, "two", 0) }, 2)
+        run.started_at = 101.5
+        assert.is_true(follow.outcomes(run))
+        assert.equal(0, run.summary.fresh)
+    end)
+
+    it("asks for fewer at once when results are large", function()
+        local feed, large = {}, ("x"):rep(1024 * 1024)
+        for i = 1, 501 do
+            feed[i] = outcome(i, "one", i - 1, large)
+        end
+        local run = make_run(feed, 501)
+        assert.is_true(follow.outcomes(run))
+        assert.equal(7, run.runner.limits[2])
+    end)
+
+    it("ends when the store fails", function()
+        local run = make_run({}, 2)
+        function run.runner.changes() return nil, "disk I/O error", "store" end
+        local is_complete, message, code = follow.outcomes(run)
+        assert.is_nil(is_complete)
+        assert.same({ "disk I/O error", "store" }, { message, code })
+    end)
+
+    it("ends when the store fails while it looks for live jobs", function()
+        local run = make_run({}, 2)
+        function run.runner.status() return nil, "disk I/O error", "store" end
+        local is_complete, _, code = follow.outcomes(run)
+        assert.is_nil(is_complete)
+        assert.equal("store", code)
+    end)
+
+    it("ends when the output cannot be written", function()
+        local run = make_run({ outcome(1, "one", 0) }, 2)
+        function run.output.flush() return nil, "cannot write: Broken pipe", "broken_pipe" end
+        local is_complete, _, code = follow.outcomes(run)
+        assert.is_nil(is_complete)
+        assert.equal("broken_pipe", code)
+    end)
+
+    it("ends when somebody cancelled its jobs", function()
+        local run = make_run({ outcome(1, "one", 0) }, 2)
+        function run.runner.status(_, id)
+            return { status = "cancelled", targets_done = id == "one" and 1 or 0 }
+        end
+        local is_complete, message, code = follow.outcomes(run)
+        assert.is_nil(is_complete)
+        assert.match("cancelled", message)
+        assert.equal("incomplete", code)
+        assert.same({ 1 }, run.written)
+    end)
+
+    it("ends when its jobs are gone from the store", function()
+        local run = make_run({}, 2)
+        function run.runner.status() return nil, "unknown job", "not_found" end
+        local is_complete, _, code = follow.outcomes(run)
+        assert.is_nil(is_complete)
+        assert.equal("incomplete", code)
+    end)
+
+    it("waits for the outcome that a cancelled job still had in flight", function()
+        local feed = { outcome(1, "one", 0) }
+        local run = make_run(feed, 2)
+        function run.runner.status()
+            feed[2] = outcome(2, "two", 0)
+            return { status = "cancelled", targets_done = 1 }
+        end
+        assert.is_true(follow.outcomes(run))
+    end)
+end)

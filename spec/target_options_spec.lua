@@ -1,0 +1,45 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What submit refuses for the built-in pipeline.
+
+local cjson = require "cjson"
+
+local fetch = require "batch.fetch"
+
+describe("the check of a target's options", function()
+    it("lets through what the pipeline has", function()
+        for _, options in ipairs {
+            {}, { mode = "raw" }, { mode = "" }, { headers = { Accept = "text/html" } },
+            { question = "", context = false, jq = cjson.null },
+        } do
+            assert.is_true(fetch.check { url = "http://example.org/", options = options })
+        end
+        assert.is_true(fetch.check { url = "not looked at" })
+    end)
+
+    it("refuses the rest, with the nearest known name", function()
+        local refusals = {
+            { { mod = "raw" }, "unknown option 'mod', did you mean 'mode'?" },
+            { { header = {} }, "unknown option 'header', did you mean 'headers'?" },
+            { { zzzzzzzzzzzzzz = 1 }, "unknown option 'zzzzzzzzzzzzzz'" },
+            { { mode = "txt" }, "unknown mode 'txt', did you mean 'text'?" },
+            { { mode = 1 }, "mode must be a string, got a number" },
+            { { mode = "links" }, "this version does not have mode 'links', only auto, raw, text" },
+            { { grep = "x" }, "this version does not have option 'grep'" },
+            { { recover = true }, "this version does not have option 'recover'" },
+            { { headers = "x" }, "headers must be an object, got a string" },
+            { { headers = { "x" } }, "headers must be an object, got a list" },
+            { { headers = { A = 1 } }, "header 'A' must be a string, got a number" },
+            { { headers = { host = "x" } }, "header 'host' is set by the connection itself" },
+            { { headers = { ["Proxy-X"] = "x" } },
+                "header 'Proxy-X' is set by the connection itself" },
+            { { headers = { A = "b\r\nc" } },
+                "header 'A' must not hold line breaks or control characters" },
+            { { headers = { ["A B"] = "c" } }, "'A B' is no name of a request header" },
+            { { "mode" }, "options must be an object, got a list" },
+        }
+        for _, row in ipairs(refusals) do
+            assert.same({ nil, row[2] }, { fetch.check { url = "x", options = row[1] } })
+        end
+    end)
+end)
