@@ -4,8 +4,8 @@
 -- another header, must be permitted to its layer. Prints each breach as file:line and then fails.
 -- Usage: lua .ci/layers.lua csrc
 
--- A file belongs to the layer that owns the first word of its name. It may include the headers of
--- its own layer, of the layers that it `sees`, and of the libraries that it `knows`.
+-- A file belongs to the layer that owns its name, or else the first word of it. It may include the
+-- headers of its own layer, of the layers that it `sees`, and of the libraries that it `knows`.
 local layers = {
     { name = "base", owns = "status clock buffer targets json figures", sees = "", knows = "" },
     { name = "rules", owns = "job caps rotation canonical", sees = "base", knows = "libcrypto" },
@@ -14,7 +14,7 @@ local layers = {
     { name = "store", owns = "store", sees = "base rules owner", knows = "libcrypto sqlite" },
     { name = "hands", owns = "commit events readers threads workers",
         sees = "base rules owner store", knows = "pthread" },
-    { name = "runner", owns = "runner task", sees = "base rules owner store hands",
+    { name = "runner", owns = "runner task job_live", sees = "base rules owner store hands",
         knows = "pthread" },
     { name = "http", owns = "http guard charset", sees = "base", knows = "libcurl pthread" },
     -- Every file that begins with l, and the header that makes the Lua versions alike.
@@ -52,7 +52,8 @@ for _, layer in ipairs(layers) do
 end
 
 local function layer_of(name)
-    return layer_of_noun[name:match("^%a+")] or (name:match("^l") and lua_layer)
+    return layer_of_noun[name:match("^[%w_]+")] or layer_of_noun[name:match("^%a+")]
+        or (name:match("^l") and lua_layer)
 end
 
 local function library_of(header)

@@ -266,11 +266,17 @@ void runner_wait_for_work(struct runner *runner, int64_t timeout_us) {
     pthread_mutex_unlock(&runner->lock);
 }
 
-int64_t runner_live_count(struct runner *runner) {
+bool runner_has_work(struct runner *runner) {
     pthread_mutex_lock(&runner->lock);
-    int64_t count = (int64_t)runner->jobs.count;
+    bool has_jobs = runner->jobs.count > 0;
     pthread_mutex_unlock(&runner->lock);
-    return count;
+    struct store *store;
+    int64_t n_unowned = 0;
+    if (has_jobs || runner_begin_read(runner, &store, NULL))
+        return has_jobs;
+    store->ops->count_unowned(store, &n_unowned);
+    runner_end_read(runner, store);
+    return n_unowned > 0;
 }
 
 struct events *runner_events(struct runner *runner) {

@@ -110,15 +110,18 @@ int runner_read_job(struct runner *runner, struct store *store, const char *id,
 void runner_refresh_job(struct runner *runner, struct job_row *job);
 
 // --- the way of a target ---
-// STATUS_NOTHING: none may start now; out_wait_us: until one may, as far as is known.
-int runner_take(struct runner *runner, struct task **out_task, int64_t *out_wait_us);
+// STATUS_NOTHING: none may start now; out_wait_us: until one may, as far as is known. With a hand the
+// task's deadline is enforced, it can be cancelled, and the caller may lead its commit.
+int runner_take(struct runner *runner, struct hand *hand, struct task **out_task,
+                int64_t *out_wait_us);
 
 // Takes the task's verdict; the task is gone. Never blocks.
 void runner_finish(struct runner *runner, struct task *task);
 
 // Waits until a task may be taken, no live job of this runner is left, or the time is up.
 void runner_wait_for_work(struct runner *runner, int64_t timeout_us);
-int64_t runner_live_count(struct runner *runner);
+// Whether this process has live jobs, or some wait for whoever takes them.
+bool runner_has_work(struct runner *runner);
 
 // --- events and figures ---
 struct events *runner_events(struct runner *runner);

@@ -213,10 +213,11 @@ static int64_t wait_locked(struct runner *runner) {
     return wait_us < 0 ? 0 : wait_us;
 }
 
-int runner_take(struct runner *runner, struct task **out_task, int64_t *out_wait_us) {
+int runner_take(struct runner *runner, struct hand *hand, struct task **out_task,
+                int64_t *out_wait_us) {
     *out_task = NULL;
     pthread_mutex_lock(&runner->lock);
-    int status = take_locked(runner, NULL, out_task);
+    int status = take_locked(runner, hand, out_task);
     *out_wait_us = status ? wait_locked(runner) : 0;
     pthread_mutex_unlock(&runner->lock);
     return status;

@@ -11,6 +11,7 @@
 #include "threads.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -55,7 +56,7 @@ void hand_begin(struct hand *hand, int64_t job_key, int64_t deadline_us) {
     atomic_store(&hand->state, with_phase(state, HAND_FETCHING));
 }
 
-static void take_back_cancel(struct hand *hand) {
+void hand_reset(struct hand *hand) {
     uint64_t count;
     if (atomic_exchange(&hand->is_cancelled, false)) {
         ssize_t n = read(hand->wake_fd, &count, sizeof count);
@@ -78,8 +79,21 @@ static void sleep_until_woken(struct workers *workers, uint64_t seen) {
     pthread_mutex_unlock(&workers->lock);
 }
 
+int hand_init(struct hand *hand) {
+    memset(hand, 0, sizeof *hand);
+    atomic_init(&hand->deadline_us, INT64_MAX);
+    hand->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return hand->wake_fd < 0 ? STATUS_NO_MEMORY : STATUS_OK;
+}
+
+void hand_fini(struct hand *hand) {
+    if (hand->wake_fd >= 0)
+        close(hand->wake_fd);
+    hand->wake_fd = -1;
+}
+
 static void hand_free(struct hand *hand) {
-    close(hand->wake_fd);
+    hand_fini(hand);
     free(hand);
 }
 
@@ -98,7 +112,7 @@ static void *run_hand(void *argument) {
     hand->state_of_fetch = workers->config.begin(workers->config.begin_context, hand);
     while (!workers->is_stopping) {
         uint64_t seen = atomic_load(&workers->n_wakes);
-        take_back_cancel(hand);
+        hand_reset(hand);
         bool had_work = workers->config.work(workers->config.context, hand);
         if (phase(atomic_load(&hand->state)) == HAND_ABANDONED) {
             end_abandoned(hand, end);
@@ -119,18 +133,14 @@ static void *run_hand(void *argument) {
 }
 
 static int start_hand(struct workers *workers, int index) {
-    struct hand *hand = calloc(1, sizeof *hand);
+    struct hand *hand = malloc(sizeof *hand);
     pthread_t thread;
-    if (!hand)
-        return STATUS_NO_MEMORY;
-    hand->workers = workers;
-    hand->index = index;
-    atomic_init(&hand->deadline_us, INT64_MAX);
-    hand->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (hand->wake_fd < 0) {
+    if (!hand || hand_init(hand)) {
         free(hand);
         return STATUS_NO_MEMORY;
     }
+    hand->workers = workers;
+    hand->index = index;
     workers->hands[index] = hand;
     atomic_fetch_add(&workers->n_alive, 1);
     if (threads_start(&thread, run_hand, hand)) {

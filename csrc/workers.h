@@ -63,6 +63,14 @@ unsigned workers_alive(const struct workers *workers);
 // Whether the calling thread is a hand of any runner: it looks for work by itself when it is done.
 bool workers_is_hand(void);
 
+// A hand without a thread of its own, for a program that fetches in its own thread. Returns 0 or
+// STATUS_NO_MEMORY.
+int hand_init(struct hand *hand);
+void hand_fini(struct hand *hand);
+
+// Takes back a cancel, before the next target is taken.
+void hand_reset(struct hand *hand);
+
 // Between these the hand's fetch runs. hand_end says whether it came back in time; if not, the hand
 // was abandoned: nothing but the hand itself may be touched from then on.
 void hand_begin(struct hand *hand, int64_t job_key, int64_t deadline_us);

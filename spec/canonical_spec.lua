@@ -18,8 +18,10 @@ local function canonical_options(options)
     return text:match '^%[{"url":"u","options":(.*)}%]$'
 end
 
-local function assert_refused(message, targets)
-    assert.same({ n = 3, nil, message, "invalid" }, table.pack(batch.canonical(targets)))
+local function assert_refused(expected, targets)
+    local text, message, code = batch.canonical(targets)
+    assert.is_nil(text)
+    assert.same({ expected, "invalid" }, { message, code })
 end
 
 -- The same for the option 'x' of the fourth target.
@@ -68,9 +70,9 @@ describe("the canonical form", function()
     end)
 
     it("sorts keys by their bytes at every depth", function()
-        local value = { b = 1, a = { ["<"] = 1, ["Z"] = 2, [""] = 3, ["é"] = 4, z = 5, ["z "] = 6 } }
-        local inner = '{"":3,"\\u003c":1,"Z":2,"z":5,"z ":6,"é":4}'
-        assert.same('{"x":{"a":' .. inner .. ',"b":1}}', canonical_options { x = value })
+        local inner = { ["<"] = 1, ["Z"] = 2, [""] = 3, ["é"] = 4, z = 5, ["z "] = 6 }
+        assert.same('{"x":{"a":{"":3,"\\u003c":1,"Z":2,"z":5,"z ":6,"é":4},"b":1}}',
+            canonical_options { x = { b = 1, a = inner } })
     end)
 
     it("leaves out what is empty among the known options alone", function()
@@ -158,7 +160,8 @@ describe("the idempotency key", function()
 
     it("is the same for a list that says the same", function()
         local plain = { { url = "a", options = { x = 3 } } }
-        local wordy = { { url = "a", options = { x = 3.0, mode = "", recover = false, y = cjson.null } } }
+        local options = { x = 3.0, mode = "", recover = false, y = cjson.null }
+        local wordy = { { url = "a", options = options } }
         assert.same(batch.idem_key("alice", plain), batch.idem_key("alice", wordy))
     end)
 
@@ -193,8 +196,9 @@ describe("a list of targets", function()
     end)
 
     it("is refused when a target is no table", function()
-        assert_refused('target 0: must be a table with a url, got "a"', { "a" })
-        assert_refused("target 1: must be a table with a url, got null", { { url = "a" }, cjson.null })
+        local rule = "must be a table with a url, got "
+        assert_refused("target 0: " .. rule .. '"a"', { "a" })
+        assert_refused("target 1: " .. rule .. "null", { { url = "a" }, cjson.null })
     end)
 
     it("is refused when a target has another field", function()
@@ -287,11 +291,13 @@ describe("an option", function()
 
     it("is refused when it is more than a hundred tables deep", function()
         local _, message = batch.canonical { { url = "a", options = { x = nested(100) } } }
-        assert.truthy(message:find("^target 0: option 'x%[1%].*…': must be at most 100 tables deep$"))
+        local expected = "^target 0: option 'x%[1%].*…': must be at most 100 tables deep$"
+        assert.truthy(message:find(expected))
     end)
 
     it("is refused when it is neither list nor object", function()
-        local rule = "option 'x': must be a table with string keys or a list without holes, got key "
+        local rule = "option 'x': must be a table with string keys or a list without holes"
+            .. ", got key "
         assert_option_refused(rule .. '"a"', { 1, a = 2 })
         assert_option_refused(rule .. "0", { [0] = 1 })
         assert_option_refused(rule .. "2.5", { [2.5] = 1 })

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// One call of a fetch function in some Lua state: what it is given, its time-out, and the verdict
+// that its return values mean. Shared by the workers' states and by a program that drains in its
+// own.
+
+#ifndef BATCH_LCALL_H
+#define BATCH_LCALL_H
+
+#include "clock.h"
+#include "compat.h"
+#include "task.h"
+#include "workers.h"
+
+#include <stdbool.h>
+
+// Belongs to one Lua state and its thread.
+struct lcall {
+    lua_State *L;
+    struct hand *hand;
+    const struct clock *clock;
+    struct task *task;  // NULL between calls
+    bool is_timed_out;
+};
+
+// Takes the function that decodes JSON (cjson.decode) at the top of the stack, and pops it.
+void lcall_use_decode(lua_State *L);
+
+// Pushes a decoded JSON value; {} for an absent one.
+void lcall_push_json(lua_State *L, struct bytes json);
+
+// Makes this the call whose hand and task the state's ctx speaks of; may raise.
+void lcall_attach(lua_State *L, struct lcall *call);
+
+// Stops Lua code of the state once the task's time is up; coroutines made later are covered too.
+void lcall_watch(lua_State *L);
+
+// Calls the function at the top of the stack, which it pops, on a task, and sets the task's
+// verdict. Returns what lua_pcall returned; raises nothing.
+int lcall_run(struct lcall *call, struct task *task);
+
+// Reads the values from index first up to the top as a fetch's return values; may raise.
+// Returns false when they mean nothing: then the task has failed with an internal error.
+bool lcall_verdict(lua_State *L, int first, struct task *task);
+
+#endif

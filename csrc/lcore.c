@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+//
+// The table batch.core, and the pure functions in it.
+
+#include "lcore.h"
+
+#include "canonical.h"
+#include "caps.h"
+#include "lcall.h"
+#include "lhttp.h"
+#include "lprocess.h"
+#include "lrunner.h"
+#include "lstore.h"
+#include "lvalue.h"
+
+int lcore_refuse(lua_State *L, int status, const char *message) {
+    lua_pushnil(L);
+    lua_pushstring(L, message);
+    lua_pushstring(L, status_code(status));
+    return 3;
+}
+
+// use_json(decode): what turns stored JSON into tables
+static int function_use_json(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 1);
+    lcall_use_decode(L);
+    return 0;
+}
+
+static int push_buffer(lua_State *L) {
+    const struct buffer *buffer = lua_touserdata(L, 1);
+    lua_pushlstring(L, buffer->bytes, buffer->len);
+    return 1;
+}
+
+// canonical(targets) → text
+static int function_canonical(lua_State *L) {
+    struct targets targets;
+    struct buffer text;
+    struct fault fault;
+    lua_settop(L, 1);
+    int status = lvalue_targets(L, 1, &targets, &fault);
+    if (status)
+        return lcore_refuse(L, status, fault.text);
+    lua_pushcfunction(L, push_buffer);
+    lua_pushlightuserdata(L, &text);
+    buffer_init(&text);
+    canonical_write(&targets, &text);
+    targets_fini(&targets);
+    int failed = text.is_broken ? LUA_ERRMEM : lua_pcall(L, 1, 1, 0);
+    bool is_broken = text.is_broken;
+    buffer_fini(&text);
+    if (is_broken)
+        return lcore_refuse(L, STATUS_NO_MEMORY, "out of memory");
+    return failed ? lua_error(L) : 1;
+}
+
+// idem_key(caller, targets) → hex
+static int function_idem_key(lua_State *L) {
+    struct targets targets;
+    struct fault fault;
+    unsigned char key[CANONICAL_KEY_BYTES];
+    char hex[CANONICAL_KEY_HEX];
+    const char *caller;
+    size_t caller_len;
+    int status = lvalue_text(L, 1, "caller", &caller, &caller_len, &fault);
+    if (!status)
+        status = lvalue_targets(L, 2, &targets, &fault);
+    if (status)
+        return lcore_refuse(L, status, fault.text);
+    status = canonical_key(caller, caller_len, &targets, key);
+    targets_fini(&targets);
+    if (status)
+        return lcore_refuse(L, status, "out of memory");
+    canonical_key_hex(key, hex);
+    lua_pushstring(L, hex);
+    return 1;
+}
+
+static int64_t field(lua_State *L, int index, const char *name) {
+    lua_getfield(L, index, name);
+    if (lua_type(L, -1) != LUA_TNUMBER)
+        luaL_error(L, "%s must be a number, got %s", name, luaL_typename(L, -1));
+    int64_t value = (int64_t)lua_tonumber(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+// caps(limits, load) → true, or nil, message, code
+static int function_caps(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    struct caps caps = {.targets_per_job = field(L, 1, "targets_per_job"),
+                        .jobs_per_caller = field(L, 1, "jobs_per_caller"),
+                        .jobs_total = field(L, 1, "jobs_total")};
+    struct load load = {.targets = field(L, 2, "targets"),
+                        .caller_jobs = field(L, 2, "caller_jobs"),
+                        .total_jobs = field(L, 2, "total_jobs")};
+    int status = caps_admit(&caps, &load);
+    if (status)
+        return lcore_refuse(L, status, status_message(status));
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+static const luaL_Reg functions[] = {
+    {"open", lrunner_open},
+    {"store_open", lstore_open},
+    {"use_json", function_use_json},
+    {"canonical", function_canonical},
+    {"idem_key", function_idem_key},
+    {"caps", function_caps},
+    {NULL, NULL},
+};
+
+int luaopen_batch_core(lua_State *L) {
+    lrunner_register(L);
+    lstore_register(L);
+    lprocess_register(L);
+    lua_newtable(L);
+    luaL_setfuncs(L, functions, 0);
+    luaL_setfuncs(L, lprocess_functions, 0);
+    lhttp_open(L);
+    lua_setfield(L, -2, "http");
+    return 1;
+}

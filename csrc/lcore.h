@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+//
+// The module batch.core: what the Lua files of this library stand on. The only exported symbol.
+
+#ifndef BATCH_LCORE_H
+#define BATCH_LCORE_H
+
+#include "compat.h"
+#include "status.h"
+
+// A refusal by the world: pushes nil, message, code and returns 3.
+int lcore_refuse(lua_State *L, int status, const char *message);
+
+__attribute__((visibility("default"))) int luaopen_batch_core(lua_State *L);
+
+#endif

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+//
+// Opening and closing from Lua, and the calls that write.
+
+#include "lrunner.h"
+
+#include "lcore.h"
+#include "lprocess.h"
+#include "lstore.h"
+#include "lvalue.h"
+
+#include <math.h>
+#include <string.h>
+
+// A state that is collected waits so long for fetches that do not end when they are told to.
+enum { GC_PATIENCE_MS = 10000 };
+
+struct lrunner *lrunner_check(lua_State *L, int index) {
+    struct lrunner *box = luaL_checkudata(L, index, LRUNNER_TYPE);
+    if (!box->runner)
+        luaL_error(L, "attempt to use a closed runner");
+    int64_t pid = runner_foreign_pid(box->runner);
+    if (pid)
+        luaL_error(L,
+                   "open the runner in init_worker_by_lua: nothing survives the fork"
+                   " (this one was opened by process %d)",
+                   (int)pid);
+    return box;
+}
+
+// --- settings: checked by batch.fields before they come here ---
+
+static int64_t integer_field(lua_State *L, const char *name) {
+    lua_getfield(L, 1, name);
+    int64_t value = (int64_t)lua_tonumber(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+static int64_t ms_field(lua_State *L, const char *name) {
+    lua_getfield(L, 1, name);
+    double ms = ceil(lua_tonumber(L, -1) * 1e3);
+    lua_pop(L, 1);
+    return (int64_t)fmin(ms, 1e15);
+}
+
+static bool bool_field(lua_State *L, const char *name) {
+    lua_getfield(L, 1, name);
+    bool value = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+// The text stays in the settings table, which the stack holds.
+static const char *text_field(lua_State *L, const char *name, size_t *out_len) {
+    lua_getfield(L, 1, name);
+    const char *text = lua_tolstring(L, -1, out_len);
+    lua_pop(L, 1);
+    return text ? text : "";
+}
+
+static enum executor executor_field(lua_State *L) {
+    const char *name = text_field(L, "executor", NULL);
+    if (strcmp(name, "threads") == 0)
+        return EXECUTOR_THREADS;
+    return strcmp(name, "manual") == 0 ? EXECUTOR_MANUAL : EXECUTOR_NONE;
+}
+
+static void read_config(lua_State *L, struct runner_config *config) {
+    lua_getfield(L, 1, "clock");
+    config->clock = lua_isnil(L, -1) ? NULL : lprocess_check_clock(L, -1);
+    lua_pop(L, 1);
+    config->executor = executor_field(L);
+    config->workers = (int)integer_field(L, "workers");
+    config->caps.targets_per_job = integer_field(L, "targets_per_job");
+    config->caps.jobs_per_caller = integer_field(L, "jobs_per_caller");
+    config->caps.jobs_total = integer_field(L, "jobs_total");
+    config->ttl_ms = ms_field(L, "ttl");
+    config->max_bytes = integer_field(L, "max_bytes");
+    config->max_result_bytes = integer_field(L, "max_result_bytes");
+    config->retry_wait_ms = ms_field(L, "retry_wait");
+    config->retry_for_ms = ms_field(L, "retry_for");
+    config->target_timeout_ms = ms_field(L, "target_timeout");
+    config->crash_limit = integer_field(L, "crash_limit");
+    config->durability = strcmp(text_field(L, "durability", NULL), "full") == 0 ? DURABILITY_FULL
+                                                                                : DURABILITY_NORMAL;
+    config->resumes = strcmp(text_field(L, "on_restart", NULL), "resume") == 0;
+    config->logs_to_stderr = !bool_field(L, "has_log");
+    config->wanted = (unsigned)integer_field(L, "wanted");
+}
+
+static struct lworker_source *read_source(lua_State *L, const struct clock *clock) {
+    struct lworker_settings settings = {.clock = clock};
+    settings.path = text_field(L, "path", NULL);
+    settings.cpath = text_field(L, "cpath", NULL);
+    settings.kind = text_field(L, "fetch_kind", NULL);
+    settings.fetch = text_field(L, "fetch", &settings.fetch_len);
+    return lworker_source_new(&settings);
+}
+
+// Opens the runner in the place of the store that the settings name. Holds nothing that an error of
+// Lua could lose: the box is collected.
+static int open_in(lua_State *L, struct lrunner *box, struct runner_config *config) {
+    struct fault fault;
+    struct place place;
+    int status;
+    lua_getfield(L, 1, "store");
+    const struct place *given = lstore_place(L, -1);
+    if (given)
+        status = place_copy(given, &place, &fault);
+    else
+        status = place_open(luaL_checkstring(L, -1), &place, &fault);
+    lua_pop(L, 1);
+    if (!status) {
+        config->place = &place;
+        status = runner_open(config, &box->runner, &fault);
+        place_close(&place);
+    }
+    return status ? lcore_refuse(L, status, fault.text) : 0;
+}
+
+int lrunner_open(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    struct runner_config config = {0};
+    read_config(L, &config);
+    struct lrunner *box = lua_newuserdata(L, sizeof *box);
+    memset(box, 0, sizeof *box);
+    box->hand.wake_fd = -1;
+    luaL_getmetatable(L, LRUNNER_TYPE);
+    lua_setmetatable(L, -2);
+    if (config.executor == EXECUTOR_THREADS) {
+        box->source = read_source(L, config.clock);
+        if (!box->source)
+            return lcore_refuse(L, STATUS_NO_MEMORY, "out of memory");
+        config.fetcher = lworker_fetcher(box->source);
+    }
+    if (config.executor == EXECUTOR_MANUAL && hand_init(&box->hand))
+        return lcore_refuse(L, STATUS_NO_MEMORY, "no descriptor for cancelling");
+    int n_refused = open_in(L, box, &config);
+    return n_refused ? n_refused : 1;
+}
+
+// --- closing ---
+
+static int close_box(struct lrunner *box, int64_t timeout_ms) {
+    if (!box->runner)
+        return STATUS_OK;
+    // After a fork the threads are not here, and the locks are not ours: forget it.
+    if (!runner_foreign_pid(box->runner)) {
+        ltask_give_back_all(box);
+        int status = runner_close(box->runner, timeout_ms);
+        if (status)
+            return status;
+        runner_free(box->runner);
+    }
+    box->runner = NULL;
+    lworker_source_free(box->source);
+    box->source = NULL;
+    hand_fini(&box->hand);
+    return STATUS_OK;
+}
+
+static int method_close(lua_State *L) {
+    struct lrunner *box = luaL_checkudata(L, 1, LRUNNER_TYPE);
+    double seconds = luaL_optnumber(L, 2, -1);
+    int status = close_box(box, seconds < 0 ? -1 : (int64_t)fmin(seconds * 1e3, 1e15));
+    if (status)
+        return lcore_refuse(L, status, "timeout: fetches still run");
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+static int method_gc(lua_State *L) {
+    struct lrunner *box = luaL_checkudata(L, 1, LRUNNER_TYPE);
+    close_box(box, GC_PATIENCE_MS);
+    return 0;
+}
+
+// --- writing ---
+
+static int method_submit(lua_State *L) {
+    struct lrunner *box = lrunner_check(L, 1);
+    struct submit submit = {0};
+    struct targets targets;
+    struct fault fault;
+    char id[JOB_ID_SIZE];
+    bool is_reused = false;
+    int status = lvalue_text(L, 2, "caller", &submit.caller.start, &submit.caller.len, &fault);
+    if (!status)
+        status =
+            lvalue_text(L, 4, "class", &submit.class_name.start, &submit.class_name.len, &fault);
+    if (!status)
+        status = lvalue_targets(L, 3, &targets, &fault);
+    if (status)
+        return lcore_refuse(L, status, fault.text);
+    submit.targets = &targets;
+    status = runner_submit(box->runner, &submit, id, &is_reused, &fault);
+    targets_fini(&targets);
+    if (status)
+        return lcore_refuse(L, status, fault.text);
+    lua_pushstring(L, id);
+    lua_pushboolean(L, is_reused);
+    return 2;
+}
+
+static int answer_whether(lua_State *L, int status, const struct fault *fault) {
+    if (status && status != STATUS_NOT_FOUND)
+        return lcore_refuse(L, status, fault->text);
+    lua_pushboolean(L, status == STATUS_OK);
+    return 1;
+}
+
+static int method_cancel(lua_State *L) {
+    struct lrunner *box = lrunner_check(L, 1);
+    struct fault fault;
+    int status = runner_cancel(box->runner, luaL_checkstring(L, 2), &fault);
+    return answer_whether(L, status, &fault);
+}
+
+static int method_touch(lua_State *L) {
+    struct lrunner *box = lrunner_check(L, 1);
+    struct fault fault;
+    int status = runner_touch(box->runner, luaL_checkstring(L, 2), &fault);
+    return answer_whether(L, status, &fault);
+}
+
+static const luaL_Reg write_methods[] = {
+    {"submit", method_submit},
+    {"cancel", method_cancel},
+    {"touch", method_touch},
+    {"close", method_close},
+    {NULL, NULL},
+};
+
+static const luaL_Reg metamethods[] = {
+    {"__gc", method_gc},
+    {"__close", method_gc},
+    {NULL, NULL},
+};
+
+void lrunner_register(lua_State *L) {
+    luaL_newmetatable(L, LRUNNER_TYPE);
+    luaL_setfuncs(L, metamethods, 0);
+    lua_newtable(L);
+    luaL_setfuncs(L, write_methods, 0);
+    luaL_setfuncs(L, lrunner_read_methods, 0);
+    luaL_setfuncs(L, ltask_methods, 0);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+    ltask_register(L);
+}

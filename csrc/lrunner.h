@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+//
+// The Lua face of a runner: a userdata with the calls that batch.lua builds its methods on.
+
+#ifndef BATCH_LRUNNER_H
+#define BATCH_LRUNNER_H
+
+#include "compat.h"
+#include "lworker.h"
+#include "runner.h"
+
+struct lrunner;
+
+// A task in the program's hands. Its runner keeps a list of them, so that a close or a collected
+// handle gives the target back, whichever comes first.
+struct ltask {
+    struct task *task;  // NULL: finished, or its runner is closed
+    struct lrunner *owner;
+    struct ltask *next;
+    struct ltask *prev;
+};
+
+struct lrunner {
+    struct runner *runner;  // NULL: closed
+    struct lworker_source *source;
+    struct ltask *tasks;
+    struct hand hand;  // of drain
+};
+
+#define LRUNNER_TYPE "batch.runner"
+#define LTASK_TYPE "batch.task"
+
+// core.open(settings) → runner, or nil, message, code.
+int lrunner_open(lua_State *L);
+
+// Raises for what is no runner, is closed, or was opened before a fork.
+struct lrunner *lrunner_check(lua_State *L, int index);
+
+// Makes the metatables, with the methods of lrunner.c, lrunner_read.c and ltask.c.
+void lrunner_register(lua_State *L);
+
+// Puts the tasks that the program still holds back.
+void ltask_give_back_all(struct lrunner *owner);
+
+extern const luaL_Reg lrunner_read_methods[];
+extern const luaL_Reg ltask_methods[];
+void ltask_register(lua_State *L);
+
+#endif

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+//
+// A store for upkeep and inspection: one connection, used in its Lua state's thread. Moments are
+// seconds since the epoch, as everywhere in Lua.
+
+#include "lstore.h"
+
+#include "lcore.h"
+#include "owner.h"
+#include "store.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LSTORE_TYPE "batch.store"
+
+enum {
+    PATIENCE_MS = 10000,
+    JOBS_AT_ONCE = 100,    // dropped in one transaction
+    ROWS_AT_ONCE = 10000,  // cleared in one transaction
+};
+
+struct lstore {
+    struct place place;
+    struct owners *owners;
+    struct store *store;  // NULL: closed
+};
+
+static struct lstore *check_store(lua_State *L) {
+    struct lstore *box = luaL_checkudata(L, 1, LSTORE_TYPE);
+    if (!box->store)
+        luaL_error(L, "attempt to use a closed store");
+    return box;
+}
+
+const struct place *lstore_place(lua_State *L, int index) {
+    struct lstore *box = luaL_testudata(L, index, LSTORE_TYPE);
+    if (box && !box->store)
+        luaL_error(L, "attempt to use a closed store");
+    return box ? &box->place : NULL;
+}
+
+static int close_box(lua_State *L) {
+    struct lstore *box = luaL_checkudata(L, 1, LSTORE_TYPE);
+    if (box->store)
+        box->store->ops->close(box->store);
+    owners_close(box->owners);
+    place_close(&box->place);
+    box->store = NULL;
+    box->owners = NULL;
+    return 0;
+}
+
+static int method_close(lua_State *L) {
+    close_box(L);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+int lstore_open(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    struct fault fault;
+    struct lstore *box = lua_newuserdata(L, sizeof *box);
+    memset(box, 0, sizeof *box);
+    box->place.memory_fd = -1;
+    luaL_getmetatable(L, LSTORE_TYPE);
+    lua_setmetatable(L, -2);
+    int status = place_open(path, &box->place, &fault);
+    if (!status)
+        status = owners_open(&box->place, &box->owners, &fault);
+    if (!status)
+        status = owners_begin_setup(box->owners, PATIENCE_MS, &fault);
+    if (!status) {
+        status = store_open(&box->place, DURABILITY_FULL, true, &box->store, &fault);
+        owners_end_setup(box->owners);
+    }
+    return status ? lcore_refuse(L, status, fault.text) : 1;
+}
+
+static int refuse(lua_State *L, struct lstore *box, int status) {
+    return lcore_refuse(L, status, box->store->fault.text);
+}
+
+static int64_t moment_arg(lua_State *L, int index) {
+    return (int64_t)floor(luaL_checknumber(L, index) * 1e3);
+}
+
+static bool read_hex(const char *hex, unsigned char out_key[STORE_KEY_SIZE]) {
+    if (strlen(hex) != 2 * STORE_KEY_SIZE || strspn(hex, "0123456789abcdef") != strlen(hex))
+        return false;
+    for (int i = 0; i < STORE_KEY_SIZE; i++) {
+        char pair[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        out_key[i] = (unsigned char)strtoul(pair, NULL, 16);
+    }
+    return true;
+}
+
+// --- questions ---
+
+// job_by_idem(caller, key, now) → id or nil
+static int method_job_by_idem(lua_State *L) {
+    struct lstore *box = check_store(L);
+    struct bytes caller;
+    unsigned char key[STORE_KEY_SIZE];
+    struct job_row job;
+    caller.start = luaL_checklstring(L, 2, &caller.len);
+    if (!read_hex(luaL_checkstring(L, 3), key))
+        return 0;
+    int64_t now = moment_arg(L, 4);
+    int status = box->store->ops->find_job(box->store, caller, key, now, &job);
+    if (status == STATUS_NOT_FOUND)
+        return 0;
+    if (status)
+        return refuse(L, box, status);
+    lua_pushstring(L, job.id);
+    return 1;
+}
+
+static int count_live(lua_State *L, struct bytes caller, bool is_total) {
+    struct lstore *box = check_store(L);
+    int64_t of_caller, total;
+    int status = box->store->ops->count_live(box->store, caller, &of_caller, &total);
+    if (status)
+        return refuse(L, box, status);
+    lua_pushinteger(L, (lua_Integer)(is_total ? total : of_caller));
+    return 1;
+}
+
+static int method_live_jobs(lua_State *L) {
+    struct bytes caller;
+    caller.start = luaL_checklstring(L, 2, &caller.len);
+    return count_live(L, caller, false);
+}
+
+static int method_live_jobs_total(lua_State *L) {
+    return count_live(L, (struct bytes){"", 0}, true);
+}
+
+// --- upkeep ---
+
+static int end_write(struct lstore *box, int status) {
+    if (!status)
+        status = box->store->ops->commit(box->store);
+    if (status)
+        box->store->ops->rollback(box->store);
+    return status;
+}
+
+static int push_count(lua_State *L, struct lstore *box, int status, int64_t count) {
+    if (status)
+        return refuse(L, box, status);
+    lua_pushinteger(L, (lua_Integer)count);
+    return 1;
+}
+
+// Removes the rows of dropped jobs, some in each transaction, and gives the space back.
+static int clear_dropped(struct lstore *box) {
+    struct store *store = box->store;
+    int cleared = STATUS_OK;
+    while (cleared != STATUS_NOTHING) {
+        int status = store->ops->begin(store, PATIENCE_MS);
+        if (!status) {
+            cleared = store->ops->clear_dropped(store, ROWS_AT_ONCE);
+            status = cleared == STATUS_NOTHING ? STATUS_OK : cleared;
+        }
+        status = end_write(box, status);
+        if (!status)
+            status = store->ops->shrink(store);
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static int fail_dead(struct lstore *box, const char *reason, int64_t now, int64_t *out_count) {
+    struct store *store = box->store;
+    struct owner_row owner = {0};
+    int64_t count;
+    *out_count = 0;
+    int status = store->ops->fail_jobs(store, 0, reason, now, out_count);
+    while (!status) {
+        status = store->ops->next_owner(store, owner.id, &owner);
+        if (status)
+            break;
+        if (owners_is_alive(box->owners, owner.id))
+            continue;
+        status = store->ops->fail_jobs(store, owner.id, reason, now, &count);
+        *out_count += count;
+    }
+    return status == STATUS_NOTHING ? STATUS_OK : status;
+}
+
+// mark_in_flight_failed(reason, now) → number of jobs; those of living processes are left alone
+static int method_mark_in_flight_failed(lua_State *L) {
+    struct lstore *box = check_store(L);
+    const char *reason = luaL_checkstring(L, 2);
+    int64_t now = moment_arg(L, 3), count = 0;
+    int status = box->store->ops->begin(box->store, PATIENCE_MS);
+    if (!status)
+        status = fail_dead(box, reason, now, &count);
+    return push_count(L, box, end_write(box, status), count);
+}
+
+// evict_oldest(max_bytes) → number of jobs
+static int method_evict_oldest(lua_State *L) {
+    struct lstore *box = check_store(L);
+    int64_t max_bytes = (int64_t)luaL_checknumber(L, 2), count = 0;
+    struct store *store = box->store;
+    int dropped = STATUS_OK, status = STATUS_OK;
+    while (!status && dropped != STATUS_NOTHING) {
+        status = store->ops->begin(store, PATIENCE_MS);
+        for (int i = 0; !status && i < JOBS_AT_ONCE && dropped != STATUS_NOTHING; i++) {
+            dropped = store->ops->drop_oldest(store, max_bytes);
+            count += dropped == STATUS_OK;
+            status = dropped == STATUS_NOTHING ? STATUS_OK : dropped;
+        }
+        status = end_write(box, status);
+    }
+    return push_count(L, box, status ? status : clear_dropped(box), count);
+}
+
+// purge_expired(now) → number of jobs
+static int method_purge_expired(lua_State *L) {
+    struct lstore *box = check_store(L);
+    int64_t now = moment_arg(L, 2), n_dropped = JOBS_AT_ONCE, count = 0;
+    struct store *store = box->store;
+    int status = STATUS_OK;
+    while (!status && n_dropped == JOBS_AT_ONCE) {
+        status = store->ops->begin(store, PATIENCE_MS);
+        if (!status)
+            status = store->ops->drop_expired(store, now, JOBS_AT_ONCE, &n_dropped);
+        status = end_write(box, status);
+        count += status ? 0 : n_dropped;
+    }
+    return push_count(L, box, status ? status : clear_dropped(box), count);
+}
+
+// --- check and backup ---
+
+struct faults {
+    struct buffer texts;  // each with its NUL
+};
+
+static void add_fault(void *context, const char *text) {
+    struct faults *faults = context;
+    buffer_add(&faults->texts, text, strlen(text) + 1);
+}
+
+static int push_faults(lua_State *L) {
+    const struct faults *faults = lua_touserdata(L, 1);
+    const char *text = faults->texts.bytes, *end = text + faults->texts.len;
+    lua_newtable(L);
+    for (int i = 1; text < end; text += strlen(text) + 1, i++) {
+        lua_pushstring(L, text);
+        lua_rawseti(L, -2, i);
+    }
+    return 1;
+}
+
+// check() → true, or a list of faults
+static int method_check(lua_State *L) {
+    struct lstore *box = check_store(L);
+    struct faults faults;
+    buffer_init(&faults.texts);
+    lua_pushcfunction(L, push_faults);
+    lua_pushlightuserdata(L, &faults);
+    int status = box->store->ops->check(box->store, add_fault, &faults);
+    if (!status && faults.texts.is_broken)
+        status = fault_set(&box->store->fault, STATUS_NO_MEMORY, "out of memory");
+    bool is_sound = faults.texts.len == 0;
+    int failed = status || is_sound ? LUA_OK : lua_pcall(L, 1, 1, 0);
+    buffer_fini(&faults.texts);
+    if (status)
+        return refuse(L, box, status);
+    if (failed)
+        return lua_error(L);
+    if (is_sound)
+        lua_pushboolean(L, true);
+    return 1;
+}
+
+static int method_backup(lua_State *L) {
+    struct lstore *box = check_store(L);
+    int status = box->store->ops->backup(box->store, luaL_checkstring(L, 2));
+    if (status)
+        return refuse(L, box, status);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+static const luaL_Reg methods[] = {
+    {"job_by_idem", method_job_by_idem},
+    {"live_jobs", method_live_jobs},
+    {"live_jobs_total", method_live_jobs_total},
+    {"mark_in_flight_failed", method_mark_in_flight_failed},
+    {"evict_oldest", method_evict_oldest},
+    {"purge_expired", method_purge_expired},
+    {"check", method_check},
+    {"backup", method_backup},
+    {"close", method_close},
+    {NULL, NULL},
+};
+
+static const luaL_Reg metamethods[] = {
+    {"__gc", close_box},
+    {"__close", close_box},
+    {NULL, NULL},
+};
+
+void lstore_register(lua_State *L) {
+    luaL_newmetatable(L, LSTORE_TYPE);
+    luaL_setfuncs(L, metamethods, 0);
+    lua_newtable(L);
+    luaL_setfuncs(L, methods, 0);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}

@@ -1,0 +1,181 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The face of the library: what `require "batch"` gives. The core does the work; this checks what
+-- is given, calls the user's hooks in the user's own state, and names things.
+
+local carry = require "batch.carry"
+local cjson = require "cjson"
+local core = require "batch.core"
+local fields = require "batch.fields"
+local retry = require "batch.retry"
+local runner = require "batch.runner"
+local version = require "batch.version"
+
+core.use_json(cjson.decode)
+
+-- The kinds of events, by the order of their bits in the core.
+local EVENT_KINDS = { "depth", "inflight", "target", "job", "job_seconds", "log" }
+
+local function wanted_events(config)
+    local wanted = 0
+    for i, kind in ipairs(EVENT_KINDS) do
+        if config.hooks[kind] or (kind == "log" and config.log) then
+            wanted = wanted + 2 ^ (i - 1)
+        end
+    end
+    return wanted
+end
+
+local function check_fetch_table(value, name)
+    if type(value) == "function" then
+        return { fetch = value }
+    end
+    if type(value) ~= "table" or type(value.fetch) ~= "function" then
+        return nil, ("fetch %s gives no function, got %s"):format(name, type(value))
+    end
+    for _, field in ipairs { "setup", "teardown", "check" } do
+        if value[field] ~= nil and type(value[field]) ~= "function" then
+            return nil, ("fetch %s: %s must be a function, got %s"):format(name, field,
+                type(value[field]))
+        end
+    end
+    return value
+end
+
+local function load_module(name)
+    local ok, value = pcall(require, name)
+    if not ok then
+        return nil, ("fetch module '%s' does not load: %s"):format(name, tostring(value))
+    end
+    return check_fetch_table(value, ("module '%s'"):format(name))
+end
+
+-- How the workers' states get their fetch: by a module's name, or carried. Also its check, which
+-- runs here.
+local function prepare_fetch(fetch)
+    if type(fetch) == "string" then
+        local module, message = load_module(fetch)
+        if not module then
+            return nil, message
+        end
+        return { kind = "module", source = fetch, check = module.check }
+    end
+    local parts, message = check_fetch_table(fetch, "table")
+    if not parts then
+        return nil, message
+    end
+    local carried = fetch
+    if type(fetch) == "table" then
+        carried = { setup = parts.setup, fetch = parts.fetch, teardown = parts.teardown }
+    end
+    local source, refusal = carry.pack(carried, "fetch")
+    if not source then
+        return nil, refusal
+    end
+    return { kind = "carried", source = source, check = parts.check }
+end
+
+-- Opens a runner after the fields were checked. clock: a virtual one, for tests.
+local function open(config, executor, clock)
+    local fetch, message = prepare_fetch(config.fetch)
+    if not fetch then
+        return nil, message, "invalid"
+    end
+    local settings = {}
+    for name, value in pairs(config) do
+        settings[name] = value
+    end
+    settings.executor = executor
+    settings.clock = clock
+    settings.fetch_kind = fetch.kind
+    settings.fetch = fetch.source
+    settings.path = package.path
+    settings.cpath = package.cpath
+    settings.wanted = wanted_events(config)
+    settings.has_log = config.log ~= nil
+    local handle, refusal, code = core.open(settings)
+    if not handle then
+        return nil, refusal, code
+    end
+    return runner.new(handle, {
+        hooks = config.hooks,
+        log = config.log,
+        check = fetch.check,
+        is_manual = executor == "manual",
+    })
+end
+
+local function check_and_open(config, executor, clock)
+    if config ~= nil and type(config) ~= "table" then
+        error("config must be a table, got " .. type(config), 3)
+    end
+    local full, message, code = fields.check("batch", config or {})
+    if not full then
+        return nil, message, code
+    end
+    return open(full, executor or full.executor, clock)
+end
+
+--- Opens a runner on a store, which it makes if there is none.
+-- @tparam[opt] table config the fields of the README's table; all have defaults
+-- @treturn[1] batch.runner the runner
+-- @treturn[2] nil
+-- @treturn[2] string what is wrong
+-- @treturn[2] string `invalid` (a field, or a fetch that cannot be used) or `store`
+-- @raise if config is no table
+local function new(config)
+    return check_and_open(config, nil, nil)
+end
+
+--- Opens a store without workers: submits, reads and cancels; some runner on the same store works.
+-- @tparam[opt] table config as for `new`
+-- @treturn batch.runner a runner without `take`, `finish`, `fail`, `later` and `drain`
+-- @see new
+local function client(config)
+    return check_and_open(config, "none", nil)
+end
+
+--- Opens a store alone, for its upkeep.
+-- @tparam string path of the file, or ":memory:"
+-- @treturn[1] batch.store
+-- @treturn[2] nil
+-- @treturn[2] string what SQLite or the system said
+-- @treturn[2] string `store`
+local function open_store(path)
+    return core.store_open(path)
+end
+
+return {
+    new = new,
+    client = client,
+    store = { open = open_store },
+
+    --- The canonical JSON of a list of targets; two lists with the same one are the same job.
+    -- @function canonical
+    -- @tparam table targets list of `{url = string, options = table or nil}`
+    -- @treturn string or nil, message, `invalid`
+    canonical = core.canonical,
+
+    --- The key by which a submit is known again: hex of the SHA-256 of caller, NUL and canonical.
+    -- @function idem_key
+    -- @tparam string caller
+    -- @tparam table targets
+    -- @treturn string 64 hex digits, or nil, message, `invalid`
+    idem_key = core.idem_key,
+
+    --- The decision of the caps, on counts that the caller took.
+    -- @function caps
+    -- @tparam table limits `targets_per_job`, `jobs_per_caller`, `jobs_total`
+    -- @tparam table load `targets` of the job, live `caller_jobs` and `total_jobs` without it
+    -- @treturn boolean true, or nil, message, code
+    caps = core.caps,
+
+    retry_later = retry.later,
+
+    _VERSION = "batch " .. version,
+
+    -- For batch.testing: a runner on a virtual clock.
+    _new_on_clock = function(config, clock)
+        return check_and_open(config, nil, clock)
+    end,
+}

@@ -1,0 +1,341 @@
+-- SPDX-License-Identifier: MIT
+--
+-- A runner's methods. Each checks its arguments, calls the core, and passes on what it says; hooks
+-- and the log function run here, in the state of whoever polls.
+
+local core = require "batch.core"
+
+local PAGE = 256  -- targets that an iterator reads at once
+
+local methods = {}
+
+local metatable = {
+    __index = methods,
+    __name = "batch.runner",
+    __tostring = function(self)
+        return ("batch.runner: %p"):format(self)
+    end,
+    __gc = function(self)
+        self._handle:close(10)
+    end,
+    __close = function(self)
+        self._handle:close()
+    end,
+}
+
+local function check_self(self)
+    if type(self) ~= "table" or getmetatable(self) ~= metatable then
+        error("a runner expected, got " .. type(self) .. " (a dot instead of a colon?)", 3)
+    end
+    return self._handle
+end
+
+local function check_given(value, name)
+    if value == nil then
+        error(name .. " is missing", 3)
+    end
+end
+
+local function invalid(name, rule, value)
+    local shown = type(value) == "string" and ("%q"):format(value) or tostring(value)
+    return nil, ("%s must be %s, got %s"):format(name, rule, shown), "invalid"
+end
+
+local function is_count(value)
+    return value == nil or (type(value) == "number" and value >= 0 and value % 1 == 0)
+end
+
+local function check_id(id)
+    if type(id) ~= "string" then
+        error("id must be a string, got " .. type(id), 3)
+    end
+end
+
+local function check_targets(check, targets)
+    for i, target in ipairs(targets) do
+        local admitted, message = check { url = target.url, options = target.options or {} }
+        if not admitted then
+            return nil, ("target %d: %s"):format(i - 1, tostring(message)), "invalid"
+        end
+    end
+    return true
+end
+
+--- Submits a job. Submitting the same again gives the same job while its lease lasts.
+-- @tparam string caller whose job it is: part of the key, and what jobs_per_caller counts
+-- @tparam table targets list of `{url = string, options = table or nil}`
+-- @tparam[opt] table options `class`: a label that comes back with the job
+-- @treturn[1] string the job's id
+-- @treturn[1] boolean whether it was known already
+-- @treturn[2] nil
+-- @treturn[2] string the sentence
+-- @treturn[2] string `invalid`, `too_many_targets`, `caller_busy`, `busy`, `closed` or `store`
+function methods.submit(self, caller, targets, options)
+    local handle = check_self(self)
+    check_given(caller, "caller")
+    check_given(targets, "targets")
+    if options ~= nil and type(options) ~= "table" then
+        return invalid("options", "a table", options)
+    end
+    local class = options and options.class or ""
+    if self._check then
+        -- The form first: check may rely on it.
+        local text, message, code = core.idem_key(caller, targets)
+        if not text then
+            return nil, message, code
+        end
+        local admitted
+        admitted, message, code = check_targets(self._check, targets)
+        if not admitted then
+            return nil, message, code
+        end
+    end
+    return handle:submit(caller, targets, class)
+end
+
+--- Reads a job and its targets, as one consistent snapshot; renews the lease.
+-- @tparam string id
+-- @tparam[opt] table options `from` (idx, 0), `limit` (all), `results` (true: contents come along)
+-- @treturn[1] table the job
+-- @treturn[1] table its targets from `from` on, in idx order
+-- @treturn[2] nil
+-- @treturn[2] string the sentence
+-- @treturn[2] string `not_found`, `expired`, `invalid` or `store`
+function methods.status(self, id, options)
+    local handle = check_self(self)
+    check_id(id)
+    options = options or {}
+    if not is_count(options.from) then
+        return invalid("from", "an integer from 0", options.from)
+    end
+    if not is_count(options.limit) then
+        return invalid("limit", "an integer from 0", options.limit)
+    end
+    return handle:status(id, options.from, options.limit, options.results ~= false)
+end
+
+--- Iterates over the targets with an outcome, in idx order, in constant memory.
+-- @tparam string id
+-- @tparam[opt] table options `from`: the first idx
+-- @treturn[1] function an iterator of targets
+-- @treturn[2] nil
+-- @treturn[2] string the sentence
+-- @treturn[2] string `not_found`, `expired`, `invalid` or `store`
+-- @raise the iterator does, when the store fails or the job goes away on the way
+function methods.results(self, id, options)
+    local handle = check_self(self)
+    check_id(id)
+    local from = options and options.from or 0
+    if not is_count(from) then
+        return invalid("from", "an integer from 0", from)
+    end
+    local function read_page()
+        return handle:status(id, from, PAGE, true, true, true)
+    end
+    local job, page, code = read_page()
+    if not job then
+        return nil, page, code
+    end
+    local position = 0
+    return function()
+        position = position + 1
+        if not page[position] then
+            local again, next_page = read_page()
+            if not again then
+                error("results of " .. id .. ": " .. next_page, 2)
+            end
+            page, position = next_page, 1
+        end
+        local target = page[position]
+        from = target and target.idx + 1 or from
+        return target
+    end
+end
+
+--- Lists jobs without their targets, newest first.
+-- @tparam[opt] table filter `caller`, `status`, `limit` (100), `before` (an id)
+-- @treturn table list of jobs, or nil, message, code
+function methods.jobs(self, filter)
+    local handle = check_self(self)
+    filter = filter or {}
+    if not is_count(filter.limit) then
+        return invalid("limit", "an integer from 0", filter.limit)
+    end
+    local known = { queued = 1, running = 1, done = 1, partial = 1, failed = 1, cancelled = 1 }
+    if filter.status ~= nil and not known[filter.status] then
+        return invalid("status", "queued, running, done, partial, failed or cancelled",
+            filter.status)
+    end
+    return handle:jobs(filter.caller, filter.status, filter.limit, filter.before)
+end
+
+--- Cancels a job. The target in flight finishes and is stored; no further one starts.
+-- @tparam string id
+-- @treturn boolean false for an unknown id and for a job that is already terminal
+function methods.cancel(self, id)
+    local handle = check_self(self)
+    check_id(id)
+    return handle:cancel(id)
+end
+
+--- Renews the lease of a job.
+-- @tparam string id
+-- @treturn boolean false when it is unknown or its lease has lapsed
+function methods.touch(self, id)
+    local handle = check_self(self)
+    check_id(id)
+    return handle:touch(id)
+end
+
+--- Blocks this thread until the job is terminal.
+-- @tparam string id
+-- @tparam[opt] number seconds at most; for ever if left out
+-- @treturn[1] table the job
+-- @treturn[2] nil
+-- @treturn[2] string the sentence
+-- @treturn[2] string `timeout`, `not_found`, `expired` or `store`
+function methods.wait(self, id, seconds)
+    local handle = check_self(self)
+    check_id(id)
+    return handle:wait(id, seconds)
+end
+
+--- Outcomes of all jobs of the store in the order of their commits.
+-- @tparam[opt] number after the `seq` of the last one seen; 0 for the beginning
+-- @tparam[opt] number limit at most so many (100)
+-- @treturn table list of targets that also have `job` and `seq`
+function methods.changes(self, after, limit)
+    return check_self(self):changes(after, limit)
+end
+
+--- What the runner and its store look like.
+-- @treturn table gauges of the store over all processes, counters of this runner since it was made
+function methods.stats(self)
+    return check_self(self):stats()
+end
+
+--- A descriptor that is readable when `poll` has something.
+-- @treturn integer
+function methods.fd(self)
+    return check_self(self):fd()
+end
+
+-- What each hook is called with.
+local arguments = {
+    depth = function(event) return event.number end,
+    inflight = function(event) return event.number end,
+    target = function(event) return event.text, event.seconds, event.bytes, event.info end,
+    job = function(event) return event.status, event.info end,
+    job_seconds = function(event) return event.seconds, event.info end,
+    log = function(event)
+        local fields = event.info
+        fields.detail = event.detail
+        return event.level, event.text, fields
+    end,
+}
+
+local function report(self, kind, message)
+    local text = ("hook %s raised: %s"):format(kind, tostring(message))
+    if not self._log or kind == "log" or not pcall(self._log, "error", text, {}) then
+        io.stderr:write(("level=error message=%q\n"):format(text))
+    end
+end
+
+--- Calls the hooks, and the log function, with what has happened since the last call.
+-- @treturn integer number of events delivered
+function methods.poll(self)
+    local handle = check_self(self)
+    local count = 0
+    for event in function() return handle:next_event() end do
+        local hook = event.kind == "log" and self._log or self._hooks[event.kind]
+        local ok, message = pcall(hook, arguments[event.kind](event))
+        if not ok then
+            report(self, event.kind, message)
+        end
+        count = count + 1
+    end
+    return count
+end
+
+--- Takes a target to work on (executor "manual").
+-- @treturn[1] table task: `url`, `options`, `job`, `idx`, `caller`, `class`, `attempt`, `deadline`
+-- @treturn[2] nil
+-- @treturn[2] number seconds until one may be there
+function methods.take(self)
+    return self:_hands("take"):take()
+end
+
+--- Ends a task with what a fetch would return (executor "manual").
+-- @tparam table task
+-- @param ... the return values
+function methods.finish(self, task, ...)
+    return self:_hands("finish"):finish(task, ...)
+end
+
+--- Ends a task as failed (executor "manual").
+-- @tparam table task
+-- @tparam string message
+-- @tparam[opt] string hint
+function methods.fail(self, task, message, hint)
+    return self:_hands("fail"):fail(task, message, hint)
+end
+
+--- Puts a task off because its target is busy (executor "manual").
+-- @tparam table task
+-- @tparam string message stored if it stays busy for too long
+-- @tparam[opt] number seconds
+function methods.later(self, task, message, seconds)
+    return self:_hands("later"):later(task, message, seconds)
+end
+
+--- Runs fetch in this state until no live job is left (executor "manual"); calls the hooks.
+-- @tparam function fetch as for `batch.new`; closures are welcome
+-- @treturn integer number of targets fetched
+function methods.drain(self, fetch)
+    local handle = self:_hands("drain")
+    if type(fetch) ~= "function" then
+        error("fetch must be a function, got " .. type(fetch), 2)
+    end
+    local count = 0
+    repeat
+        local is_done = handle:drain_one(fetch)
+        count = count + (is_done and 1 or 0)
+        if next(self._hooks) or self._log then
+            self:poll()
+        end
+    until not is_done and not handle:wait_for_work(0.05)
+    return count
+end
+
+--- Ends the runner: cancels the fetches' contexts, waits for them, gives unfinished jobs up.
+-- May be called again.
+-- @tparam[opt] number seconds to wait at most
+-- @treturn[1] boolean true
+-- @treturn[2] nil
+-- @treturn[2] string the sentence
+-- @treturn[2] string `timeout`: fetches still run
+function methods.close(self, seconds)
+    return check_self(self):close(seconds)
+end
+
+-- The handle, if this runner's program does the work itself.
+function methods._hands(self, name)
+    local handle = check_self(self)
+    if not self._is_manual then
+        error(name .. " needs executor = \"manual\"", 3)
+    end
+    return handle
+end
+
+-- Makes a runner of a handle of the core. parts: hooks, log, check, is_manual.
+local function new(handle, parts)
+    return setmetatable({
+        _handle = handle,
+        _hooks = parts.hooks or {},
+        _log = parts.log,
+        _check = parts.check,
+        _is_manual = parts.is_manual,
+    }, metatable)
+end
+
+return { new = new }
