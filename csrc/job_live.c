@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BUCKETS = 16 };
+enum { FIRST_BUCKETS = 16, PRIMED_BYTES = 4096 };
 
 int live_map_init(struct live_map *map) {
     *map = (struct live_map){.n_buckets = FIRST_BUCKETS};
@@ -121,6 +121,16 @@ void live_map_each(const struct live_map *map, void (*visit)(struct live *live, 
 int live_input(const struct live *live, struct target *out_target) {
     size_t offset = live->window_offset;
     return targets_next(&live->window, &offset, out_target);
+}
+
+void live_prime(struct live *live, const struct targets *targets) {
+    struct target target;
+    size_t offset = 0;
+    while (live->window.packed.len < PRIMED_BYTES &&
+           targets_next(targets, &offset, &target) == STATUS_OK)
+        targets_add(&live->window, &target);
+    if (live->window.packed.is_broken)
+        targets_fini(&live->window);
 }
 
 void live_advance(struct live *live) {

@@ -134,6 +134,9 @@ static void submit_done(struct commit_item *item) {
     struct runner *runner = submission->runner;
     if (item->status || submission->is_reused || !submission->live)
         return;
+    // A hand is free for it: it starts without a read. A job that has to wait keeps no inputs.
+    if (runner->workers && workers_idle(runner->workers) > 0)
+        live_prime(submission->live, submission->job.targets);
     pthread_mutex_lock(&runner->lock);
     runner_adopt_locked(runner, submission->live);
     pthread_mutex_unlock(&runner->lock);

@@ -43,11 +43,13 @@ void runner_ready_locked(struct runner *runner, struct live *live) {
         pthread_cond_signal(&runner->has_work);
         return;
     }
-    if (workers_idle(runner->workers) == 0)
-        return;
-    if (!workers_is_hand() || runner->mean_fetch_us > QUICK_FETCH_US)
+    if (!workers_is_hand() || runner->mean_fetch_us > QUICK_FETCH_US) {
         workers_wake(runner->workers, 1);
-    else
+        return;
+    }
+    // This hand takes it itself, most likely; another one wakes only if it is left lying.
+    workers_stay_awake(runner->workers);
+    if (workers_idle(runner->workers) > 0)
         commit_nudge(runner->queue);
 }
 

@@ -204,6 +204,10 @@ void workers_close(struct workers *workers) {
     free(workers);
 }
 
+void workers_stay_awake(struct workers *workers) {
+    atomic_fetch_add(&workers->n_wakes, 1);
+}
+
 void workers_wake(struct workers *workers, unsigned n) {
     atomic_fetch_add(&workers->n_wakes, 1);
     unsigned n_idle = atomic_load(&workers->n_idle);

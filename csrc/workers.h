@@ -55,8 +55,10 @@ int workers_stop(struct workers *workers, int64_t due_at_us);
 // After workers_stop.
 void workers_close(struct workers *workers);
 
-// Wakes up to n sleeping hands. Cheap when none sleeps.
+// Says that there is work: wakes up to n sleeping hands, and keeps those awake that were about to
+// sleep. Cheap when none sleeps. workers_stay_awake does the latter alone.
 void workers_wake(struct workers *workers, unsigned n);
+void workers_stay_awake(struct workers *workers);
 unsigned workers_idle(const struct workers *workers);
 unsigned workers_alive(const struct workers *workers);
 
