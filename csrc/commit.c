@@ -39,7 +39,7 @@ struct commit_queue {
     bool is_led;
     bool is_urgent;
     bool is_closing;
-    bool is_abandoned;  // closing, and the time for retries is over
+    _Atomic bool is_abandoned;  // closing, and the time for retries is over
     _Atomic bool is_asleep;
     pthread_t committer;
 };
@@ -130,9 +130,11 @@ static void commit_batch(struct commit_queue *queue, struct list *batch, struct 
         return;
     }
     while (batch->first) {
-        struct commit_item *second = batch->first->next;
-        status = try_items(queue, batch->first, second);
-        settle(queue, batch, second, status, kept, finished);
+        struct commit_item *end = batch->first->next;
+        status = try_items(queue, batch->first, end);
+        if (status == STATUS_LOCKED)
+            end = NULL;
+        settle(queue, batch, end, status, kept, finished);
     }
 }
 
@@ -163,11 +165,20 @@ static void set_pause_locked(struct commit_queue *queue, bool has_kept) {
     pthread_cond_signal(&queue->work);
 }
 
-static void lead_locked(struct commit_queue *queue) {
+static void wake_committer_locked(struct commit_queue *queue, bool is_urgent) {
+    queue->n_nudges++;
+    queue->is_urgent |= is_urgent;
+    if (is_urgent || atomic_load(&queue->is_asleep))
+        pthread_cond_signal(&queue->work);
+}
+
+// Leads until nothing waits, or until own has its end: whoever waits for one item must not be kept
+// by what others bring meanwhile.
+static void lead_locked(struct commit_queue *queue, const struct commit_item *own) {
     queue->is_led = true;
     queue->is_urgent = false;
     bool is_failing = false;
-    while (queue->waiting.first && !is_failing) {
+    while (queue->waiting.first && !is_failing && !(own && own->is_finished)) {
         struct list batch = take_batch(queue), kept = {NULL, NULL}, finished = {NULL, NULL};
         pthread_mutex_unlock(&queue->lock);
         commit_batch(queue, &batch, &kept, &finished);
@@ -178,6 +189,8 @@ static void lead_locked(struct commit_queue *queue) {
         prepend_all(&queue->waiting, &kept);
     }
     queue->is_led = false;
+    if (queue->waiting.first && !is_failing)
+        wake_committer_locked(queue, true);
     // Those that came while the last batch failed may lead their own try; the end may be near.
     pthread_cond_broadcast(&queue->finished);
     if (queue->is_closing)
@@ -190,38 +203,47 @@ static void enqueue_locked(struct commit_queue *queue, struct commit_item *item)
     append(&queue->waiting, item);
 }
 
-static void wake_committer_locked(struct commit_queue *queue, bool is_urgent) {
-    queue->n_nudges++;
-    queue->is_urgent |= is_urgent;
-    if (is_urgent || atomic_load(&queue->is_asleep))
-        pthread_cond_signal(&queue->work);
+// After commit_stop has begun, nothing comes in.
+static void refuse(struct commit_item *item) {
+    item->status = STATUS_CLOSED;
+    fault_set(item->fault, STATUS_CLOSED, "%s", status_message(STATUS_CLOSED));
+    if (item->done)
+        item->done(item);
 }
 
 int commit_run(struct commit_queue *queue, struct commit_item *item) {
     item->has_waiter = true;
     pthread_mutex_lock(&queue->lock);
-    enqueue_locked(queue, item);
-    while (!item->is_finished) {
+    bool is_refused = queue->is_closing;
+    if (!is_refused)
+        enqueue_locked(queue, item);
+    while (!is_refused && !item->is_finished) {
         if (queue->is_led)
             pthread_cond_wait(&queue->finished, &queue->lock);
         else
-            lead_locked(queue);
+            lead_locked(queue, item);
     }
     pthread_mutex_unlock(&queue->lock);
+    if (is_refused)
+        refuse(item);
     return item->status;
 }
 
 void commit_leave(struct commit_queue *queue, struct commit_item *item, enum commit_by by) {
     item->has_waiter = false;
     pthread_mutex_lock(&queue->lock);
-    enqueue_locked(queue, item);
-    if (!queue->is_led && !queue->pause_us) {
+    bool is_refused = queue->is_closing;
+    if (!is_refused)
+        enqueue_locked(queue, item);
+    if (!is_refused && !queue->is_led && !queue->pause_us) {
         if (by == COMMIT_BY_CALLER)
-            lead_locked(queue);
+            lead_locked(queue, NULL);
         else
             wake_committer_locked(queue, by == COMMIT_BY_COMMITTER);
     }
     pthread_mutex_unlock(&queue->lock);
+    if (is_refused)
+        refuse(item);
 }
 
 void commit_nudge(struct commit_queue *queue) {
@@ -277,7 +299,7 @@ static void *run_committer(void *argument) {
     pthread_mutex_lock(&queue->lock);
     for (;;) {
         if (is_due_locked(queue)) {
-            lead_locked(queue);
+            lead_locked(queue, NULL);
             n_idle_ticks = 0;
         } else if (queue->is_closing && !queue->waiting.first && !queue->is_led) {
             break;
@@ -310,7 +332,7 @@ int commit_open(const struct commit_config *config, struct commit_queue **out_qu
     return STATUS_OK;
 }
 
-void commit_close(struct commit_queue *queue, int64_t give_up_ms) {
+void commit_stop(struct commit_queue *queue, int64_t give_up_ms) {
     int64_t give_up_at_us = clock_mono_us(NULL) + give_up_ms * 1000;
     pthread_mutex_lock(&queue->lock);
     queue->is_closing = true;
@@ -321,6 +343,9 @@ void commit_close(struct commit_queue *queue, int64_t give_up_ms) {
     pthread_cond_signal(&queue->work);
     pthread_mutex_unlock(&queue->lock);
     pthread_join(queue->committer, NULL);
+}
+
+void commit_close(struct commit_queue *queue) {
     pthread_cond_destroy(&queue->work);
     pthread_cond_destroy(&queue->finished);
     pthread_mutex_destroy(&queue->lock);

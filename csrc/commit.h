@@ -40,7 +40,7 @@ struct commit_item {
 };
 
 struct commit_config {
-    struct store *store;  // the writing connection; the queue's until commit_close
+    struct store *store;  // the writing connection; the queue's until commit_stop
     void *context;
     // Called without a lock by the committer at each look. Returns whether it wants to be asked
     // again.
@@ -56,10 +56,15 @@ struct commit_queue;
 int commit_open(const struct commit_config *config, struct commit_queue **out_queue);
 
 // Commits what waits, waiting at most give_up_ms for a store that fails, and stops the committer.
-// Items that could not be stored get their done call with the failure as status.
-void commit_close(struct commit_queue *queue, int64_t give_up_ms);
+// Items that could not be stored get their done call with the failure as status; what comes later
+// gets it with STATUS_CLOSED.
+void commit_stop(struct commit_queue *queue, int64_t give_up_ms);
 
-// Commits an item and waits for it; leads if nobody does. Returns the item's status.
+// After commit_stop, when no thread is in a call any more.
+void commit_close(struct commit_queue *queue);
+
+// Commits an item and waits for it; leads if nobody does, but no longer than until that item has
+// its end. Returns the item's status.
 int commit_run(struct commit_queue *queue, struct commit_item *item);
 
 enum commit_by {

@@ -230,8 +230,7 @@ int runner_close(struct runner *runner, int64_t timeout_ms) {
         return STATUS_TIMEOUT;
     runner_stop_keeper(runner);
     if (runner->queue)
-        commit_close(runner->queue, CLOSE_PATIENCE_MS);
-    runner->queue = NULL;
+        commit_stop(runner->queue, CLOSE_PATIENCE_MS);
     // A failure here loses nothing: the next runner finds the owner dead.
     if (runner->store && runner->owner.id)
         leave(runner);
@@ -241,6 +240,8 @@ int runner_close(struct runner *runner, int64_t timeout_ms) {
 void runner_free(struct runner *runner) {
     if (runner->workers)
         workers_close(runner->workers);
+    if (runner->queue)
+        commit_close(runner->queue);
     release(runner);
 }
 
