@@ -207,14 +207,14 @@ static void stop_handing_out(struct runner *runner) {
 }
 
 // With "resume" the jobs are everybody's again. With "fail" they keep their dead owner, whose row
-// is what the next runner finds; without jobs the row goes.
+// is what the next runner finds: a row with live jobs stays.
 static int leave(struct runner *runner) {
     struct store *store = runner->store;
     int64_t n_jobs = 0;
     int status = store->ops->begin(store, SETUP_PATIENCE_MS);
     if (!status && runner->config.resumes)
         status = store->ops->release_jobs(store, runner->owner.id, &n_jobs);
-    if (!status && (runner->config.resumes || runner->jobs.count == 0))
+    if (!status)
         status = store->ops->delete_owner(store, runner->owner.id);
     if (!status)
         status = store->ops->commit(store);

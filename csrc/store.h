@@ -169,6 +169,7 @@ struct store_ops {
 
     // --- owners ---
     int (*insert_owner)(struct store *store, int64_t pid, int64_t now, struct owner_row *out_owner);
+    // Leaves it where it is while live jobs are its.
     int (*delete_owner)(struct store *store, int64_t owner);
     // The first owner with an id above after. STATUS_NOTHING when there is none.
     int (*next_owner)(struct store *store, int64_t after, struct owner_row *out_owner);

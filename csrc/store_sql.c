@@ -204,7 +204,8 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                          "where s.slot not in (select slot from owner)\n"
                          "returning id, slot",
     [SQL_DELETE_OWNER] = "delete from owner\n"
-                         "where id = ?1",
+                         "where id = ?1 and not exists (\n"
+                         "  select 1 from job where owner = ?1 and " LIVE ")",
     [SQL_NEXT_OWNER] = "select id, slot from owner\n"
                        "where id > ?1\n"
                        "order by id\n"
