@@ -112,8 +112,9 @@ static int start_threads(struct runner *runner) {
                                    .on_tick = runner_tick,
                                    .on_commit = count_commit,
                                    .on_failure = report_failure};
-    int status = commit_open(&commit, &runner->queue);
-    if (!status && runner->config.executor == EXECUTOR_THREADS) {
+    int status = STATUS_OK;
+    // The hands first: the committer asks for them. They find nothing to do before the keeper runs.
+    if (runner->config.executor == EXECUTOR_THREADS) {
         const struct fetcher *fetcher = &runner->config.fetcher;
         struct workers_config workers = {.count = runner->config.workers,
                                          .context = runner,
@@ -123,6 +124,8 @@ static int start_threads(struct runner *runner) {
                                          .work = runner_work};
         status = workers_open(&workers, &runner->workers);
     }
+    if (!status)
+        status = commit_open(&commit, &runner->queue);
     return status ? status : runner_start_keeper(runner);
 }
 

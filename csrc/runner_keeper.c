@@ -210,9 +210,10 @@ static void *run_keeper(void *argument) {
 }
 
 int runner_start_keeper(struct runner *runner) {
-    runner->has_keeper = true;
+    pthread_mutex_lock(&runner->lock);
     int status = threads_start(&runner->keeper, run_keeper, runner);
     runner->has_keeper = status == STATUS_OK;
+    pthread_mutex_unlock(&runner->lock);
     return status;
 }
 
