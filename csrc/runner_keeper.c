@@ -186,7 +186,7 @@ static bool is_due(struct runner *runner, int64_t *last_us, int64_t now_us, int6
     pthread_mutex_lock(&runner->lock);
     bool is_time = now_us - *last_us >= every_us || *last_us == 0;
     if (is_time)
-        *last_us = now_us;
+        *last_us = now_us ? now_us : 1;  // 0 asks for one at once
     pthread_mutex_unlock(&runner->lock);
     return is_time;
 }

@@ -52,10 +52,16 @@ static int note_deaths(struct runner *runner, struct store *store, const struct 
 
 int runner_reap(struct runner *runner, struct store *store, const struct owner_row *owner,
                 int64_t *out_count) {
+    struct owner_row known;
     *out_count = 0;
     if (owners_is_alive(runner->owners, owner->id))
         return STATUS_OK;
-    int status;
+    // Somebody else may have reaped it since it was seen: then its slot may be another's by now.
+    int status = store->ops->next_owner(store, owner->id - 1, &known);
+    if (status == STATUS_NOTHING || (!status && known.id != owner->id))
+        return STATUS_OK;
+    if (status)
+        return status;
     if (runner->config.resumes) {
         status = note_deaths(runner, store, owner);
         if (!status)
