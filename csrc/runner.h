@@ -72,7 +72,7 @@ int runner_open(const struct runner_config *config, struct runner **out_runner,
 // takes), jobs given up. Returns 0, or STATUS_TIMEOUT: it may be called again. Once.
 int runner_close(struct runner *runner, int64_t timeout_ms);
 
-// After runner_close returned 0.
+// After runner_close returned 0, when no thread is in a call any more.
 void runner_free(struct runner *runner);
 
 bool runner_is_closing(const struct runner *runner);
@@ -94,7 +94,8 @@ int runner_submit(struct runner *runner, const struct submit *submit, char out_i
 int runner_cancel(struct runner *runner, const char *id, struct fault *fault);
 int runner_touch(struct runner *runner, const char *id, struct fault *fault);
 
-// Blocks until the job is terminal: 0; STATUS_TIMEOUT, STATUS_NOT_FOUND, STATUS_EXPIRED.
+// Blocks until the job is terminal: 0; STATUS_TIMEOUT, STATUS_NOT_FOUND, STATUS_EXPIRED, or
+// STATUS_CLOSED when the runner closes meanwhile.
 int runner_wait(struct runner *runner, const char *id, int64_t timeout_ms, struct fault *fault);
 
 // --- reading; between begin and end the same thread uses the store it was lent ---
@@ -110,8 +111,8 @@ int runner_read_job(struct runner *runner, struct store *store, const char *id,
 void runner_refresh_job(struct runner *runner, struct job_row *job);
 
 // --- the way of a target ---
-// STATUS_NOTHING: none may start now; out_wait_us: until one may, as far as is known. With a hand the
-// task's deadline is enforced, it can be cancelled, and the caller may lead its commit.
+// STATUS_NOTHING: none may start now; out_wait_us: until one may, as far as is known. With a hand
+// the task's deadline is enforced, it can be cancelled, and the caller may lead its commit.
 int runner_take(struct runner *runner, struct hand *hand, struct task **out_task,
                 int64_t *out_wait_us);
 

@@ -33,7 +33,6 @@ void runner_depth_changed_locked(struct runner *runner) {
 }
 
 void runner_adopt_locked(struct runner *runner, struct live *live) {
-    live->seen_announced = owners_announced(runner->owners);
     live_map_add(&runner->jobs, live);
     runner_depth_changed_locked(runner);
     runner_ready_locked(runner, live);
@@ -168,6 +167,8 @@ static int prepare_submit(struct submission *submission, const struct submit *su
     if (!submission->live)
         return fault_set(fault, STATUS_NO_MEMORY, "out of memory");
     submission->live->submitted_us = runner_now_us(runner);
+    // Before anybody can know it, so that no cancel is missed.
+    submission->live->seen_announced = owners_announced(runner->owners);
     return STATUS_OK;
 }
 
@@ -302,6 +303,15 @@ int runner_read_job(struct runner *runner, struct store *store, const char *id,
     return STATUS_OK;
 }
 
+// Whether the end of a job has been counted and told, if that is this runner's to do.
+static bool is_end_told(struct runner *runner, int64_t key) {
+    pthread_mutex_lock(&runner->lock);
+    const struct live *live = live_map_find(&runner->jobs, key);
+    bool is_told = !live || live->is_cancelled;
+    pthread_mutex_unlock(&runner->lock);
+    return is_told;
+}
+
 // Whether there is no more to wait for; 0, or the failure.
 static int look_for_end(struct runner *runner, const char *id, bool *out_ended,
                         struct fault *fault) {
@@ -313,7 +323,7 @@ static int look_for_end(struct runner *runner, const char *id, bool *out_ended,
         return status;
     status = runner_read_job(runner, store, id, &job);
     if (status == STATUS_OK || status == STATUS_EXPIRED)
-        *out_ended = !job_is_live(job.status);
+        *out_ended = !job_is_live(job.status) && is_end_told(runner, job.key);
     else if (status != STATUS_NOT_FOUND)
         fault_set(fault, status, "%s", store->fault.text);
     runner_end_read(runner, store);
@@ -332,7 +342,7 @@ int runner_wait(struct runner *runner, const char *id, int64_t timeout_ms, struc
             return status;
         pthread_mutex_lock(&runner->lock);
         int64_t left_us = due_us - runner_now_us(runner);
-        while (runner->n_changes == seen && left_us > 0) {
+        while (runner->n_changes == seen && left_us > 0 && !runner->is_closing) {
             int64_t nap_us =
                 clock_nap_us(runner->config.clock, left_us < 1000000 ? left_us : 1000000);
             threads_wait_until(&runner->changed, &runner->lock, clock_mono_us(NULL) + nap_us);
@@ -341,6 +351,8 @@ int runner_wait(struct runner *runner, const char *id, int64_t timeout_ms, struc
         pthread_mutex_unlock(&runner->lock);
         if (left_us <= 0)
             return STATUS_TIMEOUT;
+        if (runner->is_closing)
+            return STATUS_CLOSED;
     }
 }
 
@@ -361,10 +373,12 @@ static int apply_claim(struct commit_item *item, struct store *store) {
         struct job_row job;
         status = store->ops->claim_job(store, runner->owner.id, &job);
         struct live *live = status ? NULL : live_new(&job);
-        if (live)
+        if (live) {
+            live->seen_announced = owners_announced(runner->owners);
             runner->claimed[errand->n_claimed++] = live;
-        else if (!status)
+        } else if (!status) {
             status = fault_set(&store->fault, STATUS_NO_MEMORY, "out of memory");
+        }
     }
     return status == STATUS_NOTHING ? STATUS_OK : status;
 }

@@ -146,7 +146,8 @@ void runner_count_in_flight_locked(struct runner *runner, int change) {
 
 static void start_job_locked(struct runner *runner, struct live *live, int64_t now_ms) {
     live->started_at = now_ms;
-    struct note note = {.item.apply = apply_start, .key = live->key, .now = now_ms};
+    struct note note = {
+        .item.apply = apply_start, .item.must_be_stored = true, .key = live->key, .now = now_ms};
     runner_leave_note(runner, &note, COMMIT_BY_COMMITTER);
 }
 
@@ -239,12 +240,10 @@ bool runner_work(void *context, struct hand *hand) {
     pthread_mutex_unlock(&runner->lock);
     if (status)
         return false;
-    if (has_more && workers_idle(runner->workers) > 0) {
-        if (runner->mean_fetch_us > QUICK_FETCH_US)
-            workers_wake(runner->workers, 1);
-        else
-            commit_nudge(runner->queue);
-    }
+    if (has_more && runner->mean_fetch_us > QUICK_FETCH_US)
+        workers_wake(runner->workers, 1);
+    else if (has_more)
+        commit_nudge(runner->queue);
     void (*fetch)(void *, struct task *) = runner->config.fetcher.fetch;
     fetch(hand->state_of_fetch, task);
     if (!hand_end(hand)) {
