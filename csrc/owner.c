@@ -5,7 +5,9 @@
 // registers. A descriptor never sees its own lock, so there are two: one locks, one looks.
 //
 // A fork's child would keep its parent's locks alive through the inherited descriptors: the list of
-// all open owners exists for the atfork handler that closes them, and for nothing else.
+// all open owners exists for the atfork handler that closes them, and for nothing else. A mapping
+// keeps alive what it was made through, too, so the registers are mapped through the one that
+// looks.
 
 #include "owner.h"
 
@@ -121,7 +123,7 @@ int owners_open(const struct place *place, struct owners **out_owners, struct fa
     owners->look_fd = open(place->owners, O_RDWR | O_CLOEXEC);
     error = error ? error : owners->look_fd < 0 ? errno : 0;
     if (!error)
-        owners->header = map_shared(owners->lock_fd, 0, HEADER_SIZE, &error);
+        owners->header = map_shared(owners->look_fd, 0, HEADER_SIZE, &error);
     enlist(owners);
     if (error) {
         owners_close(owners);
@@ -153,7 +155,7 @@ void owners_close(struct owners *owners) {
 
 int owners_begin_setup(struct owners *owners, int64_t patience_ms, struct fault *fault) {
     struct timespec nap = {0, 1000000};
-    for (int64_t waited = 0; set_lock(owners->look_fd, F_OFD_SETLK, F_WRLCK, 0) < 0; waited++) {
+    for (int64_t waited = 0; set_lock(owners->lock_fd, F_OFD_SETLK, F_WRLCK, 0) < 0; waited++) {
         if (errno != EAGAIN && errno != EACCES)
             return fault_set(fault, STATUS_STORE, "cannot lock the store: %s", strerror(errno));
         if (waited >= patience_ms)
@@ -164,7 +166,7 @@ int owners_begin_setup(struct owners *owners, int64_t patience_ms, struct fault 
 }
 
 void owners_end_setup(struct owners *owners) {
-    set_lock(owners->look_fd, F_OFD_SETLK, F_UNLCK, 0);
+    set_lock(owners->lock_fd, F_OFD_SETLK, F_UNLCK, 0);
 }
 
 static off_t register_offset(int64_t slot) {
@@ -176,7 +178,7 @@ int owners_hold(struct owners *owners, int64_t id, int64_t slot, struct fault *f
         return fault_set(fault, STATUS_STORE, "cannot lock the store: %s", strerror(errno));
     owners->id = id;
     int error;
-    owners->in_flight = map_shared(owners->lock_fd, register_offset(slot), REGISTER_SIZE, &error);
+    owners->in_flight = map_shared(owners->look_fd, register_offset(slot), REGISTER_SIZE, &error);
     if (!owners->in_flight)
         return fault_set(fault, STATUS_STORE, "cannot map the owners file: %s", strerror(error));
     memset(owners->in_flight, 0, REGISTER_SIZE);

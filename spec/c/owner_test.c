@@ -128,6 +128,7 @@ static void test_kill(void) {
 
 static struct owners *inherited;
 static unsigned generation_before;
+static bool closes_inherited;
 
 static void hold_and_fork(int write_fd) {
     inherited = open_owners();
@@ -138,7 +139,8 @@ static void hold_and_fork(int write_fd) {
         bool is_right = owners_fork_generation() == generation_before + 1;
         struct owners *own = open_owners();
         is_right = is_right && own && owners_is_alive(own, 8);
-        owners_close(inherited);  // forgets; the parent's lock stays
+        if (closes_inherited)
+            owners_close(inherited);  // forgets; the parent's lock stays
         is_right = is_right && owners_is_alive(own, 8);
         owners_close(own);
         if (is_right)
@@ -152,7 +154,8 @@ static void hold_and_fork(int write_fd) {
     close(write_fd);
 }
 
-static void test_fork(void) {
+static void test_fork(bool is_inherited_closed) {
+    closes_inherited = is_inherited_closed;
     struct owners *owners = open_owners();
     pid_t pid;
     int fd = start(hold_and_fork, &pid);
@@ -184,7 +187,8 @@ int main(void) {
     test_register();
     test_announce();
     test_kill();
-    test_fork();
+    test_fork(true);
+    test_fork(false);
     test_refusal();
     place_close(&place);
     place_open(":memory:", &place, &fault);
