@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: MIT
+//
+// The table of functions of a store, straight, without a runner: what each call answers, and that
+// the invariants hold after it.
+
+#include "store.h"
+
+#include "check.h"
+#include "status.h"
+
+static struct place place;
+static struct store *store;
+static const struct store_ops *ops;
+static char last_id[JOB_ID_SIZE];
+
+enum { NOW = 1000000, LEASE = 2000000, PATIENCE_MS = 1000 };
+
+static struct bytes text(const char *start) {
+    return (struct bytes){start, start ? strlen(start) : 0};
+}
+
+static void open_store(void) {
+    struct fault fault;
+    CHECK("a place in memory", place_open(":memory:", &place, &fault) == STATUS_OK);
+    CHECK("a store opens", store_open(&place, DURABILITY_NORMAL, true, &store, &fault) == 0);
+    ops = store->ops;
+}
+
+static void count_fault(void *context, const char *found) {
+    int *n_faults = context;
+    ++*n_faults;
+    printf("    %s\n", found);
+}
+
+static int n_faults_found(void) {
+    int n_faults = 0;
+    return ops->check(store, count_fault, &n_faults) ? -1 : n_faults;
+}
+
+static void close_store(void) {
+    CHECK("the invariants hold at the end", n_faults_found() == 0);
+    ops->close(store);
+    place_close(&place);
+}
+
+// Everything that writes is called between these two.
+static void begin(void) {
+    CHECK("a transaction begins", ops->begin(store, PATIENCE_MS) == STATUS_OK);
+}
+
+static void commit(void) {
+    CHECK("a transaction ends", ops->commit(store) == STATUS_OK);
+}
+
+// Inserts a job of n targets; its key byte stands for its idempotency key.
+static int64_t insert(const char *caller, char key_byte, int n_targets, int64_t owner) {
+    struct targets targets;
+    struct new_job job = {.caller = text(caller),
+                          .class_name = text("user"),
+                          .owner = owner,
+                          .now = NOW,
+                          .expires_at = LEASE,
+                          .targets = &targets};
+    int64_t key;
+    targets_init(&targets);
+    for (int i = 0; i < n_targets; i++) {
+        struct target target = {"u", 1, i ? "{\"mode\":\"text\"}" : "{}", i ? 15 : 2};
+        targets_add(&targets, &target);
+    }
+    memset(job.idem_key, key_byte, sizeof job.idem_key);
+    job_id_make(NOW, job.id);
+    memcpy(last_id, job.id, JOB_ID_SIZE);
+    begin();
+    CHECK("a job is inserted", ops->insert_job(store, &job, &key) == STATUS_OK);
+    commit();
+    targets_fini(&targets);
+    return key;
+}
+
+static struct outcome outcome_of(int64_t key, int64_t idx, const char *content, bool is_last) {
+    return (struct outcome){.job_key = key,
+                            .idx = idx,
+                            .content = text(content),
+                            .error = text(content ? NULL : "no luck"),
+                            .attempts = 1,
+                            .started_at = NOW,
+                            .finished_at = NOW + idx,
+                            .expires_at = LEASE + 1,
+                            .is_last = is_last};
+}
+
+static int put(int64_t key, int64_t idx, const char *content, bool is_last, int *out_status) {
+    struct outcome outcome = outcome_of(key, idx, content, is_last);
+    begin();
+    int status = ops->put_outcome(store, &outcome, out_status);
+    commit();
+    return status;
+}
+
+static struct job_row read_back(const char *id) {
+    struct job_row job = {0};
+    CHECK("the job is there", ops->read_job(store, id, &job) == STATUS_OK);
+    return job;
+}
+
+static void test_insert(void) {
+    struct job_row job;
+    int64_t of_caller, total;
+    unsigned char key[STORE_KEY_SIZE];
+    open_store();
+    insert("ann", 'k', 2, 0);
+    job = read_back(last_id);
+    CHECK("a new job is queued", job.status == JOB_QUEUED);
+    CHECK("its counts are its targets'", job.targets_total == 2 && job.targets_done == 0);
+    CHECK("it has neither begun nor ended", job.started_at == 0 && job.finished_at == 0);
+    CHECK("its caller comes back", job.caller.len == 3 && memcmp(job.caller.start, "ann", 3) == 0);
+    memset(key, 'k', sizeof key);
+    CHECK("it is known by its key", ops->find_job(store, text("ann"), key, NOW, &job) == 0);
+    CHECK("to its caller alone",
+          ops->find_job(store, text("bob"), key, NOW, &job) == STATUS_NOT_FOUND);
+    CHECK("up to its lease", ops->find_job(store, text("ann"), key, LEASE - 1, &job) == 0);
+    CHECK("and not at it", ops->find_job(store, text("ann"), key, LEASE, &job) == STATUS_NOT_FOUND);
+    insert("bob", 'l', 1, 0);
+    ops->count_live(store, text("ann"), &of_caller, &total);
+    CHECK("live jobs are counted by caller and in all", of_caller == 1 && total == 2);
+    close_store();
+}
+
+static void test_rollback(void) {
+    int64_t of_caller, total;
+    struct outcome outcome;
+    struct job_row job;
+    int status;
+    open_store();
+    int64_t key = insert("ann", 'k', 2, 0);
+    begin();
+    outcome = outcome_of(key, 0, "abc", false);
+    ops->put_outcome(store, &outcome, &status);
+    ops->rollback(store);
+    job = read_back(last_id);
+    CHECK("nothing is left of what was rolled back", job.targets_done == 0 && job.bytes == 0);
+    ops->rollback(store);
+    ops->count_live(store, text("ann"), &of_caller, &total);
+    CHECK("rolling back nothing harms nothing", of_caller == 1);
+    close_store();
+}
+
+static void test_outcomes(void) {
+    struct job_row job;
+    struct store_gauges gauges;
+    int status;
+    open_store();
+    int64_t key = insert("ann", 'k', 3, 0);
+    begin();
+    CHECK("a job starts", ops->start_job(store, key, NOW + 5) == STATUS_OK);
+    CHECK("starting again changes nothing", ops->start_job(store, key, NOW + 9) == STATUS_OK);
+    commit();
+    CHECK("it began once", read_back(last_id).started_at == NOW + 5);
+    CHECK("the second target cannot be first",
+          put(key, 1, "x", false, &status) == STATUS_NOT_FOUND);
+    CHECK("the first is stored", put(key, 0, "abc", false, &status) == 0 && status == JOB_RUNNING);
+    CHECK("and only once", put(key, 0, "again", false, &status) == STATUS_NOT_FOUND);
+    CHECK("a failure is stored", put(key, 1, NULL, false, &status) == STATUS_OK);
+    job = read_back(last_id);
+    CHECK("both count", job.targets_done == 2 && job.targets_failed == 1 && job.bytes == 3);
+    CHECK("outcomes renew the lease", job.expires_at == LEASE + 1);
+    CHECK("the last ends the job", put(key, 2, "", true, &status) == 0 && status == JOB_PARTIAL);
+    job = read_back(last_id);
+    CHECK("it ended when its last target did", job.finished_at == NOW + 2);
+    ops->read_gauges(store, &gauges);
+    CHECK("the gauge follows", gauges.live_jobs == 0 && gauges.stored_bytes == 3);
+    CHECK("nothing comes after the end", put(key, 3, "x", true, &status) == STATUS_NOT_FOUND);
+    CHECK("a job that is not there takes nothing",
+          put(key + 7, 0, "x", true, &status) == STATUS_NOT_FOUND);
+    close_store();
+}
+
+static void test_endings(void) {
+    int status;
+    open_store();
+    put(insert("ann", 'a', 1, 0), 0, "x", true, &status);
+    CHECK("one success is done", status == JOB_DONE);
+    put(insert("ann", 'b', 1, 0), 0, NULL, true, &status);
+    CHECK("one failure is failed", status == JOB_FAILED);
+    close_store();
+}
+
+static void test_cancel(void) {
+    struct job_row job;
+    struct store_gauges gauges;
+    int64_t key, cancelled;
+    int status;
+    open_store();
+    key = insert("ann", 'k', 2, 0);
+    begin();
+    CHECK("a live job is cancelled", ops->cancel_job(store, last_id, NOW + 1, &cancelled) == 0);
+    CHECK("its key is told", cancelled == key);
+    CHECK("once", ops->cancel_job(store, last_id, NOW + 2, NULL) == STATUS_NOT_FOUND);
+    CHECK("what is unknown is not", ops->cancel_job(store, "0190a1b2-c3d4-7e5f-8a6b-0123456789ab",
+                                                    NOW, NULL) == STATUS_NOT_FOUND);
+    commit();
+    CHECK("the target in flight is stored late", put(key, 0, "late", false, &status) == 0);
+    CHECK("and changes no status", status == JOB_CANCELLED);
+    CHECK("the last one neither", put(key, 1, "last", true, &status) == STATUS_OK);
+    job = read_back(last_id);
+    CHECK("cancelled it stays", job.status == JOB_CANCELLED && job.finished_at == NOW + 1);
+    CHECK("late outcomes count", job.targets_done == 2 && job.bytes == 8);
+    CHECK("there are no more targets", put(key, 2, "x", true, &status) == STATUS_NOT_FOUND);
+    ops->read_gauges(store, &gauges);
+    CHECK("late bytes are in the gauge", gauges.stored_bytes == 8 && gauges.live_jobs == 0);
+    close_store();
+}
+
+static void test_touch(void) {
+    open_store();
+    insert("ann", 'k', 1, 0);
+    begin();
+    CHECK("a lease moves", ops->touch_job(store, last_id, NOW, LEASE + 100) == STATUS_OK);
+    CHECK("a shorter one is not taken", ops->touch_job(store, last_id, NOW, LEASE) == STATUS_OK);
+    CHECK("one that has lapsed does not move",
+          ops->touch_job(store, last_id, LEASE + 100, LEASE + 200) == STATUS_NOT_FOUND);
+    commit();
+    CHECK("it moved forward", read_back(last_id).expires_at == LEASE + 100);
+    close_store();
+}
+
+static void test_owners(void) {
+    struct owner_row first, second, found;
+    struct job_row job;
+    int64_t count;
+    int status;
+    open_store();
+    begin();
+    ops->insert_owner(store, 1, NOW, &first);
+    ops->insert_owner(store, 2, NOW, &second);
+    commit();
+    CHECK("owners have numbers and slots of their own",
+          first.id != second.id && first.slot != second.slot);
+    int64_t key = insert("ann", 'a', 2, first.id);
+    put(key, 0, "abc", false, &status);
+    insert("bob", 'b', 1, 0);
+    begin();
+    CHECK("one waits for an owner", ops->count_unowned(store, &count) == 0 && count == 1);
+    CHECK("it is claimed", ops->claim_job(store, second.id, &job) == 0 && job.owner == second.id);
+    CHECK("by one", ops->claim_job(store, first.id, &job) == STATUS_NOTHING);
+    CHECK("an owner fails", ops->fail_jobs(store, second.id, "restart", NOW + 9, &count) == 0);
+    CHECK("with its job alone", count == 1);
+    CHECK("another gives its job up", ops->release_jobs(store, first.id, &count) == 0);
+    CHECK("which is one", count == 1);
+    commit();
+    job = read_back(last_id);
+    CHECK("a failed job says why", job.status == JOB_FAILED && strcmp(job.error, "restart") == 0);
+    begin();
+    CHECK("a job given up is claimed again", ops->claim_job(store, second.id, &job) == STATUS_OK);
+    CHECK("where it stopped", job.key == key && job.targets_done == 1 && job.status == JOB_QUEUED);
+    ops->delete_owner(store, first.id);
+    commit();
+    CHECK("an owner that left is gone",
+          ops->next_owner(store, 0, &found) == STATUS_OK && found.id == second.id);
+    CHECK("and nobody is behind the last",
+          ops->next_owner(store, second.id, &found) == STATUS_NOTHING);
+    close_store();
+}
+
+static void test_deaths(void) {
+    struct job_row job;
+    int status;
+    open_store();
+    int64_t key = insert("ann", 'k', 2, 0);
+    begin();
+    CHECK("a death is noted", ops->note_death(store, key, 0, &job) == 0 && job.deaths == 1);
+    CHECK("and another", ops->note_death(store, key, 0, &job) == 0 && job.deaths == 2);
+    CHECK("not one of a target that is not in turn",
+          ops->note_death(store, key, 1, &job) == STATUS_NOT_FOUND);
+    ops->set_busy(store, key, 0, 4, 250);
+    commit();
+    job = read_back(last_id);
+    CHECK("busy calls are noted", job.attempts == 4 && job.busy_ms == 250);
+    put(key, 0, "x", false, &status);
+    job = read_back(last_id);
+    CHECK("the next target begins at nothing", !job.deaths && !job.attempts && !job.busy_ms);
+    close_store();
+}
+
+// Ends a job of one target with that content.
+static void finish(char key_byte, const char *content, int64_t finished_at) {
+    int status;
+    struct outcome outcome = outcome_of(insert("ann", key_byte, 1, 0), 0, content, true);
+    outcome.finished_at = finished_at;
+    begin();
+    ops->put_outcome(store, &outcome, &status);
+    commit();
+}
+
+static void clear_all(void) {
+    begin();
+    while (ops->clear_dropped(store, 1) == STATUS_OK)
+        ;
+    commit();
+}
+
+static void test_eviction(void) {
+    char first[JOB_ID_SIZE], live[JOB_ID_SIZE];
+    struct store_gauges gauges;
+    struct job_row job;
+    open_store();
+    finish('b', "12345", NOW + 20);
+    finish('a', "12345", NOW + 10);  // submitted later, finished sooner
+    memcpy(first, last_id, JOB_ID_SIZE);
+    finish('c', "12345", NOW + 30);
+    insert("ann", 'd', 1, 0);
+    memcpy(live, last_id, JOB_ID_SIZE);
+    begin();
+    CHECK("what fits stays", ops->drop_oldest(store, 15) == STATUS_NOTHING);
+    CHECK("what does not, goes", ops->drop_oldest(store, 14) == STATUS_OK);
+    CHECK("until it fits", ops->drop_oldest(store, 14) == STATUS_NOTHING);
+    CHECK("first the one that finished longest ago",
+          ops->read_job(store, first, &job) == STATUS_NOT_FOUND);
+    CHECK("then the next", ops->drop_oldest(store, 0) == STATUS_OK);
+    CHECK("but never the newest", ops->drop_oldest(store, 0) == STATUS_NOTHING);
+    CHECK("nor a live one", ops->read_job(store, live, &job) == STATUS_OK);
+    commit();
+    ops->read_gauges(store, &gauges);
+    CHECK("the gauge is what stays", gauges.stored_bytes == 5 && gauges.live_jobs == 1);
+    CHECK("rows on their way out are no fault", n_faults_found() == 0);
+    clear_all();
+    close_store();
+}
+
+static void test_expiry(void) {
+    struct job_row job;
+    int64_t count;
+    open_store();
+    finish('a', "x", NOW);
+    finish('b', "x", NOW);
+    insert("ann", 'c', 1, 0);
+    begin();
+    CHECK("an open lease keeps", ops->drop_expired(store, LEASE, 9, &count) == 0 && count == 0);
+    CHECK("so many at once as asked",
+          ops->drop_expired(store, LEASE + 1, 1, &count) == 0 && count == 1);
+    CHECK("and the rest", ops->drop_expired(store, LEASE * 2, 9, &count) == 0 && count == 1);
+    commit();
+    CHECK("a live job never lapses", ops->read_job(store, last_id, &job) == STATUS_OK);
+    clear_all();
+    close_store();
+}
+
+int main(void) {
+    test_insert();
+    test_rollback();
+    test_outcomes();
+    test_endings();
+    test_cancel();
+    test_touch();
+    test_owners();
+    test_deaths();
+    test_eviction();
+    test_expiry();
+    return check_report();
+}
