@@ -270,17 +270,24 @@ void runner_wait_for_work(struct runner *runner, int64_t timeout_us) {
     pthread_mutex_unlock(&runner->lock);
 }
 
-bool runner_has_work(struct runner *runner) {
+static bool has_jobs(struct runner *runner) {
     pthread_mutex_lock(&runner->lock);
-    bool has_jobs = runner->jobs.count > 0;
+    bool has = runner->jobs.count > 0 || runner->claim.is_running;
     pthread_mutex_unlock(&runner->lock);
+    return has;
+}
+
+bool runner_has_work(struct runner *runner) {
     struct store *store;
     int64_t n_unowned = 0;
-    if (has_jobs || runner_begin_read(runner, &store, NULL))
-        return has_jobs;
+    if (has_jobs(runner))
+        return true;
+    if (runner_begin_read(runner, &store, NULL))
+        return false;
     store->ops->count_unowned(store, &n_unowned);
     runner_end_read(runner, store);
-    return n_unowned > 0;
+    // Asked again: one that was claimed before the store was read is here by now, or on its way.
+    return n_unowned > 0 || has_jobs(runner);
 }
 
 struct events *runner_events(struct runner *runner) {
