@@ -289,5 +289,4 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                           "where job not in (select key from job)\n"
                           "  and job not in (select job from dropped)",
     [SQL_CHECK_INTEGRITY] = "pragma integrity_check",
-    [SQL_BACKUP] = "vacuum into ?1",
 };

@@ -87,6 +87,23 @@ int sqlite_shrink(struct store *store) {
     return code ? sqlite_fail(sqlite, code, "give space back to the disk") : STATUS_OK;
 }
 
+// Not by "vacuum into": that writes through the source's own file system, which for a store in
+// memory is memory.
+static int copy_to(struct sqlite *sqlite, const char *path) {
+    sqlite3 *copy = NULL;
+    int code = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE, NULL);
+    sqlite3_backup *backup = code ? NULL : sqlite3_backup_init(copy, "main", sqlite->db, "main");
+    if (backup)
+        sqlite3_backup_step(backup, -1);
+    code = backup ? sqlite3_backup_finish(backup) : sqlite3_errcode(copy);
+    int status = STATUS_OK;
+    if (code)
+        status = fault_set(&sqlite->store.fault, STATUS_STORE, "cannot back up to %s: %s", path,
+                           sqlite3_errmsg(copy));
+    sqlite3_close(copy);
+    return status;
+}
+
 int sqlite_backup(struct store *store, const char *path) {
     struct sqlite *sqlite = (struct sqlite *)store;
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -95,7 +112,7 @@ int sqlite_backup(struct store *store, const char *path) {
                          strerror(errno));
     close(fd);
     sqlite->give_up_at_us = INT64_MAX;
-    int status = sqlite_write(sqlite, SQL_BACKUP, "s", path);
+    int status = copy_to(sqlite, path);
     if (status)
         unlink(path);
     return status;
