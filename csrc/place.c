@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // SQLite's memdb file system shares a database between the connections of a process when its name
@@ -48,18 +49,26 @@ static int name_owners(struct place *place, struct fault *fault) {
     return no_memory(place, fault);
 }
 
+// A folder or a device is never a store, and no owners file shall come to lie beside one.
+static int refuse_other_kinds(struct place *place, struct fault *fault) {
+    struct stat found;
+    if (stat(place->path, &found) < 0 || S_ISREG(found.st_mode))
+        return STATUS_OK;
+    fault_set(fault, STATUS_STORE, "cannot open the store %s: %s", place->path,
+              S_ISDIR(found.st_mode) ? "it is a folder" : "it is no regular file");
+    place_close(place);
+    return STATUS_STORE;
+}
+
 int place_open(const char *path, struct place *out_place, struct fault *fault) {
     memset(out_place, 0, sizeof *out_place);
     out_place->memory_fd = -1;
     out_place->path = strdup(path);
     if (!out_place->path)
         return no_memory(out_place, fault);
-    if (strcmp(path, ":memory:") == 0) {
-        int status = open_memory(out_place, fault);
-        if (status)
-            return status;
-    }
-    return name_owners(out_place, fault);
+    bool is_memory = strcmp(path, ":memory:") == 0;
+    int status = is_memory ? open_memory(out_place, fault) : refuse_other_kinds(out_place, fault);
+    return status ? status : name_owners(out_place, fault);
 }
 
 int place_copy(const struct place *place, struct place *out_place, struct fault *fault) {

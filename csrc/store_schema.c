@@ -42,7 +42,7 @@ static int migrate_from(struct sqlite *sqlite, int64_t version) {
 }
 
 // Whether the file may be used: an empty database, or a store of this version or an older one.
-static int inspect(struct sqlite *sqlite, const char *path, int64_t *out_version) {
+static int inspect(struct sqlite *sqlite, int64_t *out_version) {
     int64_t n_objects, application;
     int status = pragma_number(sqlite, "select count(*) from sqlite_schema", &n_objects);
     if (!status)
@@ -53,26 +53,25 @@ static int inspect(struct sqlite *sqlite, const char *path, int64_t *out_version
         return status;
     if (application != APPLICATION_ID && (n_objects > 0 || application != 0))
         return fault_set(&sqlite->store.fault, STATUS_STORE,
-                         "%s is a database of another program, not a batch store", path);
+                         "a database of another program, not a batch store");
     if (*out_version > SQL_SCHEMA_VERSION)
         return fault_set(&sqlite->store.fault, STATUS_STORE,
-                         "%s is a store of version %lld, newer than the %d that this batch knows",
-                         path, (long long)*out_version, SQL_SCHEMA_VERSION);
+                         "a store of version %lld, newer than the %d that this batch knows",
+                         (long long)*out_version, SQL_SCHEMA_VERSION);
     return STATUS_OK;
 }
 
-int sqlite_migrate(struct sqlite *sqlite, const char *path) {
+int sqlite_migrate(struct sqlite *sqlite) {
     int64_t version;
-    int status = inspect(sqlite, path, &version);
+    int status = inspect(sqlite, &version);
+    // The vacuum mode can only be chosen while the file is empty.
+    if (!status && version == 0)
+        status = execute(sqlite, "pragma auto_vacuum = incremental");
+    // Each time, because a backup is no WAL file. Nor is a store in memory, where the answer is not
+    // "wal", which is no failure.
+    if (!status)
+        status = execute(sqlite, "pragma journal_mode = wal");
     if (status || version == SQL_SCHEMA_VERSION)
         return status;
-    if (version == 0) {
-        // The vacuum mode can only be chosen while the file is empty. A store in memory has no WAL;
-        // there the answer to the second pragma is not "wal", which is no failure.
-        status = execute(sqlite, "pragma auto_vacuum = incremental;"
-                                 "pragma journal_mode = wal");
-        if (status)
-            return status;
-    }
     return migrate_from(sqlite, version);
 }

@@ -50,7 +50,7 @@ static int wait_for_lock(void *context, int n_calls) {
 static const char *const doings[SQL_N_STATEMENTS] = {
     [SQL_BEGIN] = "begin a transaction",        [SQL_COMMIT] = "commit",
     [SQL_INSERT_JOB] = "store the job",         [SQL_INSERT_TARGET] = "store the targets",
-    [SQL_INSERT_OUTCOME] = "store the outcome", [SQL_BACKUP] = "back up the store",
+    [SQL_INSERT_OUTCOME] = "store the outcome",
 };
 
 static const char *doing_of(enum sql sql) {
@@ -208,15 +208,13 @@ static int make_file(const struct place *place, struct fault *fault) {
                      strerror(errno));
 }
 
-static int set_up(struct sqlite *sqlite, const struct place *place,
-                  enum store_durability durability, bool is_first) {
+static int set_up(struct sqlite *sqlite, enum store_durability durability, bool is_first) {
     sqlite3_busy_handler(sqlite->db, wait_for_lock, sqlite);
     sqlite3_extended_result_codes(sqlite->db, 1);
     sqlite->give_up_at_us = clock_mono_us(NULL) + READ_PATIENCE_MS * 1000;
     if (sqlite3_db_readonly(sqlite->db, "main") == 1)
-        return fault_set(&sqlite->store.fault, STATUS_STORE, "cannot open the store %s: read-only",
-                         place->path);
-    int status = is_first ? sqlite_migrate(sqlite, place->path) : STATUS_OK;
+        return fault_set(&sqlite->store.fault, STATUS_STORE, "cannot open the store: read-only");
+    int status = is_first ? sqlite_migrate(sqlite) : STATUS_OK;
     if (status)
         return status;
     const char *pragmas = durability == DURABILITY_FULL
@@ -245,7 +243,7 @@ int store_open(const struct place *place, enum store_durability durability, bool
     if (code)
         status = sqlite_fail(sqlite, code, "open the store");
     else
-        status = set_up(sqlite, place, durability, is_first);
+        status = set_up(sqlite, durability, is_first);
     if (status) {
         fault_set(fault, status, "%s: %s", place->path, sqlite->store.fault.text);
         sqlite_close(&sqlite->store);

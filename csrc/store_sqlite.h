@@ -48,7 +48,7 @@ int sqlite_job_row(struct sqlite *sqlite, sqlite3_stmt *statement, struct job_ro
 
 struct bytes sqlite_column(sqlite3_stmt *statement, int column);
 
-int sqlite_migrate(struct sqlite *sqlite, const char *path);
+int sqlite_migrate(struct sqlite *sqlite);
 
 // The functions of the table, by the file that has them.
 int sqlite_find_job(struct store *, struct bytes caller, const unsigned char key[STORE_KEY_SIZE],
