@@ -13,11 +13,23 @@
 #include "lstore.h"
 #include "lvalue.h"
 
+#include <math.h>
+
 int lcore_refuse(lua_State *L, int status, const char *message) {
     lua_pushnil(L);
     lua_pushstring(L, message);
     lua_pushstring(L, status_code(status));
     return 3;
+}
+
+static int64_t whole(double number) {
+    return (int64_t)fmax(fmin(floor(number), 0x1p53), -0x1p53);
+}
+
+int64_t lcore_check_whole(lua_State *L, int index, double unit) {
+    double number = luaL_checknumber(L, index) * unit;
+    luaL_argcheck(L, !isnan(number), index, "it is not a number");
+    return whole(number);
 }
 
 // use_json(decode): what turns stored JSON into tables
@@ -82,9 +94,11 @@ static int64_t field(lua_State *L, int index, const char *name) {
     lua_getfield(L, index, name);
     if (lua_type(L, -1) != LUA_TNUMBER)
         luaL_error(L, "%s must be a number, got %s", name, luaL_typename(L, -1));
-    int64_t value = (int64_t)lua_tonumber(L, -1);
+    double value = lua_tonumber(L, -1);
+    if (isnan(value))
+        luaL_error(L, "%s must be a number, got nan", name);
     lua_pop(L, 1);
-    return value;
+    return whole(value);
 }
 
 // caps(limits, load) → true, or nil, message, code

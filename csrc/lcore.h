@@ -8,8 +8,14 @@
 #include "compat.h"
 #include "status.h"
 
+#include <stdint.h>
+
 // A refusal by the world: pushes nil, message, code and returns 3.
 int lcore_refuse(lua_State *L, int status, const char *message);
+
+// The argument times unit as counts and moments are kept: rounded down, and what is beyond 2^53,
+// infinities included, cut to it. Raises for NaN.
+int64_t lcore_check_whole(lua_State *L, int index, double unit);
 
 __attribute__((visibility("default"))) int luaopen_batch_core(lua_State *L);
 

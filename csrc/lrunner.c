@@ -28,6 +28,12 @@ struct lrunner *lrunner_check(lua_State *L, int index) {
     return box;
 }
 
+const char *lrunner_check_id(lua_State *L, int index) {
+    size_t len;
+    const char *id = luaL_checklstring(L, index, &len);
+    return strlen(id) == len ? id : "";
+}
+
 // --- settings: checked by batch.fields before they come here ---
 
 static int64_t integer_field(lua_State *L, const char *name) {
@@ -213,14 +219,14 @@ static int answer_whether(lua_State *L, int status, const struct fault *fault) {
 static int method_cancel(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
     struct fault fault;
-    int status = runner_cancel(box->runner, luaL_checkstring(L, 2), &fault);
+    int status = runner_cancel(box->runner, lrunner_check_id(L, 2), &fault);
     return answer_whether(L, status, &fault);
 }
 
 static int method_touch(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
     struct fault fault;
-    int status = runner_touch(box->runner, luaL_checkstring(L, 2), &fault);
+    int status = runner_touch(box->runner, lrunner_check_id(L, 2), &fault);
     return answer_whether(L, status, &fault);
 }
 

@@ -36,6 +36,9 @@ int lrunner_open(lua_State *L);
 // Raises for what is no runner, is closed, or was opened before a fork.
 struct lrunner *lrunner_check(lua_State *L, int index);
 
+// The argument as an id; text with a NUL in it, which is none, becomes "".
+const char *lrunner_check_id(lua_State *L, int index);
+
 // Makes the metatables, with the methods of lrunner.c, lrunner_read.c and ltask.c.
 void lrunner_register(lua_State *L);
 

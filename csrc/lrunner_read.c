@@ -91,7 +91,7 @@ static int64_t count_arg(lua_State *L, int index, int64_t if_absent) {
 // status(id, from, limit, has_content, has_outcomes_only, is_page) → job, targets
 static int method_status(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
-    struct reading reading = {.runner = box->runner, .id = luaL_checkstring(L, 2)};
+    struct reading reading = {.runner = box->runner, .id = lrunner_check_id(L, 2)};
     reading.range.from = count_arg(L, 3, 0);
     reading.range.limit = count_arg(L, 4, INT64_MAX);
     reading.range.has_content = lua_toboolean(L, 5);
@@ -128,7 +128,7 @@ static int method_jobs(lua_State *L) {
     const char *status = luaL_optstring(L, 3, NULL);
     reading.filter.status = status ? job_status_parse(status) : -1;
     reading.filter.limit = count_arg(L, 4, 100);
-    reading.filter.before = luaL_optstring(L, 5, NULL);
+    reading.filter.before = lua_isnoneornil(L, 5) ? NULL : lrunner_check_id(L, 5);
     return read_protected(L, &reading, push_jobs);
 }
 
@@ -166,7 +166,7 @@ static int push_job(lua_State *L) {
 // wait(id, seconds) → job
 static int method_wait(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
-    struct reading reading = {.runner = box->runner, .id = luaL_checkstring(L, 2)};
+    struct reading reading = {.runner = box->runner, .id = lrunner_check_id(L, 2)};
     double seconds = luaL_optnumber(L, 3, -1);
     int64_t timeout_ms = seconds < 0 ? -1 : (int64_t)fmin(ceil(seconds * 1e3), 1e12);
     struct fault fault = {""};

@@ -9,7 +9,6 @@
 #include "owner.h"
 #include "store.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +82,7 @@ static int refuse(lua_State *L, struct lstore *box, int status) {
 }
 
 static int64_t moment_arg(lua_State *L, int index) {
-    return (int64_t)floor(luaL_checknumber(L, index) * 1e3);
+    return lcore_check_whole(L, index, 1e3);
 }
 
 static bool read_hex(const char *hex, unsigned char out_key[STORE_KEY_SIZE]) {
@@ -205,7 +204,7 @@ static int method_mark_in_flight_failed(lua_State *L) {
 // evict_oldest(max_bytes) → number of jobs
 static int method_evict_oldest(lua_State *L) {
     struct lstore *box = check_store(L);
-    int64_t max_bytes = (int64_t)luaL_checknumber(L, 2), count = 0;
+    int64_t max_bytes = lcore_check_whole(L, 2, 1), count = 0;
     struct store *store = box->store;
     int dropped = STATUS_OK, status = STATUS_OK;
     while (!status && dropped != STATUS_NOTHING) {
@@ -311,6 +310,8 @@ static const luaL_Reg metamethods[] = {
 void lstore_register(lua_State *L) {
     luaL_newmetatable(L, LSTORE_TYPE);
     luaL_setfuncs(L, metamethods, 0);
+    lua_pushliteral(L, LSTORE_TYPE);
+    lua_setfield(L, -2, "__name");
     lua_newtable(L);
     luaL_setfuncs(L, methods, 0);
     lua_setfield(L, -2, "__index");

@@ -120,8 +120,13 @@ local function read_networks(value)
     return networks
 end
 
+local function is_store(value)
+    local metatable = type(value) == "userdata" and getmetatable(value)
+    return type(metatable) == "table" and metatable.__name == "batch.store"
+end
+
 local function read_store(value)
-    return type(value) == "userdata" and value or read_name(value)
+    return is_store(value) and value or read_name(value)
 end
 
 local function read_fetch(value)
