@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 enum {
-    PATIENCE_MS = 10000,     // for locks of other processes
+    PATIENCE_MS = 10000,     // for locks of other processes, from when an item came
     MAX_BATCH = 4096,        // items in one transaction
     IDLE_TICKS = 40,         // looks without traffic until the committer sleeps
     FIRST_PAUSE_US = 10000,  // after a failure; doubles
@@ -71,13 +71,23 @@ static struct commit_item *take_first(struct list *list) {
     return item;
 }
 
+// How long a locked store may be waited for: no longer than the first of those that wait has time.
+static int64_t patience_ms(const struct commit_item *first, const struct commit_item *end) {
+    while (first != end && !first->has_waiter)
+        first = first->next;
+    if (first == end)
+        return PATIENCE_MS;
+    int64_t left_us = first->give_up_at_us - clock_mono_us(NULL);
+    return left_us > 0 ? (left_us + 999) / 1000 : 0;
+}
+
 // The items from first up to (not including) end, in one transaction.
 static int try_items(struct commit_queue *queue, struct commit_item *first,
                      struct commit_item *end) {
     struct store *store = queue->config.store;
     int64_t began_us = clock_mono_us(NULL);
     unsigned n_targets = 0;
-    int status = store->ops->begin(store, PATIENCE_MS);
+    int status = store->ops->begin(store, patience_ms(first, end));
     for (struct commit_item *item = first; !status && item != end; item = item->next) {
         item->status = STATUS_OK;
         status = item->apply(item, store);
@@ -108,12 +118,21 @@ static void finish(struct commit_queue *queue, struct commit_item *item, int fai
         append(finished, item);
 }
 
-// Ends the items up to end, or keeps those that must be stored.
+// Whether an item is tried again after a failure. Of those that wait for a locked store, one may
+// have come later than the one whose time is up.
+static bool is_kept(const struct commit_queue *queue, const struct commit_item *item, int failure) {
+    if (!failure || queue->is_abandoned)
+        return false;
+    return item->must_be_stored || (failure == STATUS_LOCKED && item->has_waiter &&
+                                    clock_mono_us(NULL) < item->give_up_at_us);
+}
+
+// Ends the items up to end, or keeps those that are tried again.
 static void settle(struct commit_queue *queue, struct list *batch, struct commit_item *end,
                    int failure, struct list *kept, struct list *finished) {
     while (batch->first != end) {
         struct commit_item *item = take_first(batch);
-        if (failure && item->must_be_stored && !queue->is_abandoned)
+        if (is_kept(queue, item, failure))
             append(kept, item);
         else
             finish(queue, item, failure, finished);
@@ -213,6 +232,7 @@ static void refuse(struct commit_item *item) {
 
 int commit_run(struct commit_queue *queue, struct commit_item *item) {
     item->has_waiter = true;
+    item->give_up_at_us = clock_mono_us(NULL) + PATIENCE_MS * 1000;
     pthread_mutex_lock(&queue->lock);
     bool is_refused = queue->is_closing;
     if (!is_refused)

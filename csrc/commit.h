@@ -35,6 +35,7 @@ struct commit_item {
     // Of the queue:
     struct commit_item *next;
     uint64_t came_at_tick;
+    int64_t give_up_at_us;  // for those that wait: when a locked store is the answer
     bool has_waiter;
     bool is_finished;
 };

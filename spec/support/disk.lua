@@ -1,0 +1,43 @@
+-- SPDX-License-Identifier: MIT
+--
+-- A small disk of its own for a test: full when it is filled, read-only when it is told to be.
+-- Only root may mount one.
+
+local fresh = require "spec.support.fresh"
+
+local Disk = {}
+Disk.__index = Disk
+
+local function run(command)
+    return (os.execute(command .. " >/dev/null 2>&1"))
+end
+
+--- Mounts a disk in the test's folder, which must be unmounted before the folder goes.
+-- @tparam string size such as "4m"
+-- @treturn ?table nil where this is not allowed
+local function mount(size)
+    local path = fresh.path "disk"
+    run("mkdir " .. path)
+    if not run(("mount -t tmpfs -o size=%s tmpfs %s"):format(size, path)) then
+        return nil
+    end
+    return setmetatable({ path = path }, Disk)
+end
+
+function Disk:fill()
+    run(("dd if=/dev/zero of=%s/filler bs=4k"):format(self.path))
+end
+
+function Disk:free()
+    run(("rm %s/filler"):format(self.path))
+end
+
+function Disk:make_read_only()
+    assert(run("mount -o remount,ro " .. self.path))
+end
+
+function Disk:unmount()
+    run("umount -l " .. self.path)
+end
+
+return { mount = mount }
