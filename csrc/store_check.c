@@ -115,6 +115,10 @@ static int check_integrity(struct sqlite *sqlite, const struct report *report) {
     return status;
 }
 
+// Each goes on where another one could not read what it looks at: that is a fault like any other.
+static int (*const checks[])(struct sqlite *sqlite, const struct report *report) = {
+    check_jobs, check_gauge, check_orphans, check_integrity};
+
 int sqlite_check(struct store *store, void (*report)(void *context, const char *text),
                  void *context) {
     struct sqlite *sqlite = (struct sqlite *)store;
@@ -122,13 +126,13 @@ int sqlite_check(struct store *store, void (*report)(void *context, const char *
     int status = store->ops->begin_read(store);
     if (status)
         return status;
-    status = check_jobs(sqlite, &to);
-    if (!status)
-        status = check_gauge(sqlite, &to);
-    if (!status)
-        status = check_orphans(sqlite, &to);
-    if (!status)
-        status = check_integrity(sqlite, &to);
+    for (size_t i = 0; !status && i < sizeof checks / sizeof *checks; i++) {
+        status = checks[i](sqlite, &to);
+        if (status == STATUS_STORE) {
+            say(&to, "%s", store->fault.text);
+            status = STATUS_OK;
+        }
+    }
     store->ops->end_read(store);
     return status;
 }

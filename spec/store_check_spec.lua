@@ -1,0 +1,128 @@
+-- SPDX-License-Identifier: MIT
+--
+-- check() proves a store sound, and names what is wrong in one that was damaged behind its back.
+
+local fresh = require "spec.support.fresh"
+
+local function fill()
+    local runner = fresh.runner()
+    runner:submit("ann", fresh.targets(3))
+    runner:drain(function(target)
+        if target.url == "u2" then
+            return nil, "no luck"
+        end
+        return { content = target.url .. "\0\255ä", meta = { title = "ä" } }
+    end)
+    local cancelled = runner:submit("bob", fresh.targets(2))
+    runner:cancel(cancelled)
+    runner:submit("cid", fresh.targets(2))
+    runner:finish(runner:take(), "one")
+    runner:close()
+end
+
+-- What check says after the statement has damaged a sound store.
+local function faults_after(statement)
+    assert.equal("", fresh.sql(statement))
+    local store = fresh.store()
+    local faults = store:check()
+    store:close()
+    assert.is_table(faults)
+    return table.concat(faults, "\n")
+end
+
+local ANN = "(select key from job where caller = 'ann')"
+
+-- name → { the statement, what the faults must say }
+local DAMAGES = {
+    ["a count of outcomes that is wrong"] =
+        { "update job set targets_done = 1 where caller = 'ann'",
+            "targets_done is 1, the rows say 3" },
+    ["a count of failures that is wrong"] =
+        { "update job set targets_failed = 2 where caller = 'ann'",
+            "targets_failed is 2, the rows say 1" },
+    ["a count of targets that is wrong"] =
+        { "update job set targets_total = 4 where caller = 'ann'",
+            "targets_total is 4, the rows say 3" },
+    ["bytes that are no sum"] =
+        { "update job set bytes = bytes + 1 where caller = 'ann'", "bytes is " },
+    ["a result that has changed"] =
+        { "update outcome set content = x'00' where idx = 0 and job = " .. ANN, "bytes is " },
+    ["an outcome that is gone"] =
+        { "delete from outcome where idx = 0 and job = " .. ANN, "targets_done is 3" },
+    ["an outcome beyond targets_done"] =
+        { "insert into outcome (job, idx, content, attempts, started_at, finished_at) "
+            .. "select key, 1, x'00', 1, 1, 1 from job where caller = 'cid'",
+            "targets_done is 1, the rows say 2" },
+    ["an outcome out of order"] =
+        { "update outcome set idx = 7 where idx = 2 and job = " .. ANN, "by the last idx" },
+    ["a target that is gone"] =
+        { "delete from target where idx = 0 and job = " .. ANN, "targets_total is 3" },
+    ["outcomes of no job"] = { "delete from job where caller = 'ann'", "rows belong to no job" },
+    ["a status that the outcomes deny"] =
+        { "update job set status = 'done' where caller = 'ann'",
+            "status 'done' does not agree with 3 of 3 outcomes, 1 failed" },
+    ["a status that nobody knows"] =
+        { "update job set status = 'merry' where caller = 'ann'", "unknown status 'merry'" },
+    ["a finished job without its moment"] =
+        { "update job set finished_at = null where caller = 'bob'", "finished_at" },
+    ["a live job with all of its outcomes"] =
+        { "update job set status = 'running', finished_at = null where caller = 'ann'",
+            "all outcomes are there" },
+    ["a gauge of live jobs that is wrong"] =
+        { "update gauge set live_jobs = 7", "the gauge counts 7 live jobs, the rows say 1" },
+    ["a gauge of bytes that is wrong"] =
+        { "update gauge set finished_bytes = 7", "the gauge counts 7 bytes of finished jobs" },
+    ["a gauge that is gone"] = { "delete from gauge", "the gauge row is missing" },
+}
+
+describe("check", function()
+    before_each(function()
+        fresh.start()
+        fill()
+    end)
+    after_each(fresh.finish)
+
+    it("says true of a sound store", function()
+        assert.is_true(fresh.store():check())
+    end)
+
+    it("says true while another process has jobs at work", function()
+        local runner = fresh.runner()
+        runner:submit("dan", fresh.targets(1))
+        local task = runner:take()
+        assert.is_true(fresh.store():check())
+        runner:finish(task, "x")
+    end)
+
+    for name, damage in pairs(DAMAGES) do
+        it("finds " .. name, function()
+            assert.matches(damage[2], faults_after(damage[1]), 1, true)
+        end)
+    end
+
+    it("finds an index that does not agree with its table", function()
+        local faults = faults_after [[
+            pragma writable_schema = on;
+            create table spare (job, idx);
+            create unique index spare_target on spare (job, idx);
+            update sqlite_schema set rootpage =
+                (select rootpage from sqlite_schema where name = 'spare_target')
+            where name = 'outcome_target';
+            delete from sqlite_schema where name = 'spare_target';
+        ]]
+        assert.matches("outcome_target", faults, 1, true)
+    end)
+
+    it("lists the faults of a file with broken pages, and the process lives", function()
+        fresh.sql "pragma wal_checkpoint(truncate)"
+        local path = fresh.path "batch.db"
+        local root = tonumber(fresh.sql "select rootpage from sqlite_schema where name = 'outcome'")
+        local file = assert(io.open(path, "r+b"))
+        file:seek("set", (root - 1) * 4096)
+        file:write(("\255\7"):rep(2048))
+        file:close()
+        local faults = fresh.store():check()
+        assert.is_table(faults)
+        assert.is_true(#faults > 0)
+    end)
+end)
