@@ -161,6 +161,11 @@ function methods.jobs(self, filter)
     if not is_count(filter.limit) then
         return invalid("limit", "an integer from 0", filter.limit)
     end
+    for _, name in ipairs { "caller", "before" } do
+        if filter[name] ~= nil and type(filter[name]) ~= "string" then
+            return invalid(name, "a string", filter[name])
+        end
+    end
     local known = { queued = 1, running = 1, done = 1, partial = 1, failed = 1, cancelled = 1 }
     if filter.status ~= nil and not known[filter.status] then
         return invalid("status", "queued, running, done, partial, failed or cancelled",
