@@ -153,23 +153,31 @@ static int push_count(lua_State *L, struct lstore *box, int status, int64_t coun
     return 1;
 }
 
-// Removes the rows of dropped jobs, some in each transaction, and gives the space back.
-static int clear_dropped(struct lstore *box) {
+static int clear_some(struct store *store) {
+    return store->ops->clear_dropped(store, ROWS_AT_ONCE);
+}
+
+// Calls step, in a transaction for each call, until there is nothing left for it to do.
+static int repeat(struct lstore *box, int (*step)(struct store *store)) {
     struct store *store = box->store;
-    int cleared = STATUS_OK;
-    while (cleared != STATUS_NOTHING) {
+    int done = STATUS_OK;
+    while (done != STATUS_NOTHING) {
         int status = store->ops->begin(store, PATIENCE_MS);
-        if (!status) {
-            cleared = store->ops->clear_dropped(store, ROWS_AT_ONCE);
-            status = cleared == STATUS_NOTHING ? STATUS_OK : cleared;
-        }
-        status = end_write(box, status);
         if (!status)
-            status = store->ops->shrink(store);
+            done = step(store);
+        if (!status && done != STATUS_NOTHING)
+            status = done;
+        status = end_write(box, status);
         if (status)
             return status;
     }
     return STATUS_OK;
+}
+
+// Removes the rows of dropped jobs and gives the space back.
+static int clear_dropped(struct lstore *box) {
+    int status = repeat(box, clear_some);
+    return status ? status : repeat(box, box->store->ops->shrink);
 }
 
 static int fail_dead(struct lstore *box, const char *reason, int64_t now, int64_t *out_count) {

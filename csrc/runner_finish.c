@@ -93,7 +93,7 @@ static void outcome_done(struct commit_item *item) {
     give_place_locked(runner, task);
     runner->figures.evicted_jobs += (uint64_t)task->n_evicted;
     if (task->n_evicted) {
-        runner->swept_at_us = 0;  // what was dropped is to be cleared at once
+        runner->swept_at_us = 0;  // their rows are to be cleared at once
         runner_hurry_keeper_locked(runner, 0);
     }
     continue_job_locked(runner, task->job, task);

@@ -13,7 +13,6 @@ enum {
     LOOK_EVERY_US = 20000,  // at other processes' writes: a pragma of some microseconds
     REAP_EVERY_US = 200000,
     SWEEP_EVERY_US = 60000000,
-    RETRY_SWEEP_US = 20000,  // while there is more to clear
 };
 
 void runner_hurry_keeper_locked(struct runner *runner, int64_t due_us) {
@@ -140,7 +139,7 @@ static void sweep_done(struct commit_item *item) {
     struct runner *runner = errand->runner;
     pthread_mutex_lock(&runner->lock);
     if (!item->status && errand->has_more)
-        runner->swept_at_us = runner_now_us(runner) - SWEEP_EVERY_US + RETRY_SWEEP_US;
+        runner->swept_at_us = 0;
     pthread_mutex_unlock(&runner->lock);
     end_errand(errand);
 }

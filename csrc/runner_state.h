@@ -79,8 +79,8 @@ struct runner {
     pthread_t keeper;
     int64_t data_version;
     uint64_t keeper_announced;
-    struct store *watch;  // its own connection
-    int64_t looked_at_us, reaped_at_us, swept_at_us;
+    struct store *watch;                              // its own connection
+    int64_t looked_at_us, reaped_at_us, swept_at_us;  // under the lock; 0: due at once
     struct errand claim, reap, sweep;
     struct live *claimed[CLAIM_AT_ONCE];  // on their way into the map
 };

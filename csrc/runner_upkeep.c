@@ -80,13 +80,12 @@ int runner_sweep(struct runner *runner, struct store *store, bool *out_has_more)
     *out_has_more = false;
     int64_t before = runner_now_ms(runner) - SWEEP_GRACE_MS;
     int status = store->ops->drop_expired(store, before, SWEEP_JOBS, &n_dropped);
-    if (!status)
-        status = store->ops->clear_dropped(store, SWEEP_ROWS);
-    if (!status) {
-        *out_has_more = true;
-        status = store->ops->shrink(store);
-    }
-    return status == STATUS_NOTHING ? STATUS_OK : status;
+    int cleared = status ? status : store->ops->clear_dropped(store, SWEEP_ROWS);
+    if (cleared && cleared != STATUS_NOTHING)
+        return cleared;
+    int shrunk = store->ops->shrink(store);
+    *out_has_more = !cleared || !shrunk;
+    return shrunk == STATUS_NOTHING ? STATUS_OK : shrunk;
 }
 
 // --- results that no longer fit ---

@@ -194,7 +194,7 @@ struct store_ops {
     int (*drop_oldest)(struct store *store, int64_t max_bytes);
     // Removes about limit rows of dropped jobs. STATUS_NOTHING when none is left.
     int (*clear_dropped)(struct store *store, int64_t limit);
-    // Gives some free pages back to the disk.
+    // Gives some free pages back to the disk. STATUS_NOTHING when too few are free for that.
     int (*shrink)(struct store *store);
     // Proves the invariants; calls report once for each fault found.
     int (*check)(struct store *store, void (*report)(void *context, const char *text),

@@ -265,6 +265,8 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                           "  select min(idx) from target where job = ?1)",
     [SQL_DELETE_DROPPED] = "delete from dropped\n"
                            "where job = ?1",
+    [SQL_COUNT_PAGES] = "pragma page_count",
+    [SQL_COUNT_FREE_PAGES] = "pragma freelist_count",
     [SQL_SHRINK] = "pragma incremental_vacuum(1000)",
 
     [SQL_CHECK_JOBS] = "select j.id, j.status, j.error, j.targets_total, j.targets_done,\n"

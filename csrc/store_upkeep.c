@@ -65,26 +65,54 @@ int sqlite_drop_oldest(struct store *store, int64_t max_bytes) {
     return oldest == newest ? STATUS_NOTHING : drop_job(sqlite, oldest);
 }
 
-int sqlite_clear_dropped(struct store *store, int64_t limit) {
-    struct sqlite *sqlite = (struct sqlite *)store;
-    int64_t key;
-    int status = sqlite_number(sqlite, SQL_FIRST_DROPPED, &key, "");
-    if (!status)
-        status = sqlite_write(sqlite, SQL_CLEAR_OUTCOMES, "ii", key, limit);
+// Removes at most limit outcomes and as many targets of a dropped job; with the last of them, its
+// mark.
+static int clear_job(struct sqlite *sqlite, int64_t key, int64_t limit, int64_t *out_n_rows) {
+    int status = sqlite_write(sqlite, SQL_CLEAR_OUTCOMES, "ii", key, limit);
     if (status)
         return status;
-    int n_cleared = sqlite3_changes(sqlite->db);
+    int64_t n_outcomes = sqlite3_changes64(sqlite->db);
     status = sqlite_write(sqlite, SQL_CLEAR_TARGETS, "ii", key, limit);
     if (status)
         return status;
-    n_cleared += sqlite3_changes(sqlite->db);
-    return n_cleared ? STATUS_OK : sqlite_write(sqlite, SQL_DELETE_DROPPED, "i", key);
+    int64_t n_targets = sqlite3_changes64(sqlite->db);
+    *out_n_rows = n_outcomes + n_targets + 1;
+    bool is_clear = n_outcomes < limit && n_targets < limit;
+    return is_clear ? sqlite_write(sqlite, SQL_DELETE_DROPPED, "i", key) : STATUS_OK;
+}
+
+int sqlite_clear_dropped(struct store *store, int64_t limit) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    int64_t key, n_rows, n_cleared = 0;
+    int status = STATUS_OK;
+    while (!status && n_cleared < limit) {
+        status = sqlite_number(sqlite, SQL_FIRST_DROPPED, &key, "");
+        if (!status)
+            status = clear_job(sqlite, key, limit - n_cleared, &n_rows);
+        if (!status)
+            n_cleared += n_rows;
+    }
+    return status == STATUS_NOTHING && n_cleared > 0 ? STATUS_OK : status;
 }
 
 int sqlite_shrink(struct store *store) {
     struct sqlite *sqlite = (struct sqlite *)store;
+    int64_t n_pages, n_free, n_still_free;
+    int status = sqlite_number(sqlite, SQL_COUNT_PAGES, &n_pages, "");
+    if (!status)
+        status = sqlite_number(sqlite, SQL_COUNT_FREE_PAGES, &n_free, "");
+    if (status)
+        return status;
+    // The next results take what is left: giving all of it back would move pages for nothing.
+    if (n_free <= n_pages / 8)
+        return STATUS_NOTHING;
     int code = sqlite3_exec(sqlite->db, sql_texts[SQL_SHRINK], NULL, NULL, NULL);
-    return code ? sqlite_fail(sqlite, code, "give space back to the disk") : STATUS_OK;
+    if (code)
+        return sqlite_fail(sqlite, code, "give space back to the disk");
+    status = sqlite_number(sqlite, SQL_COUNT_FREE_PAGES, &n_still_free, "");
+    if (status)
+        return status;
+    return n_still_free < n_free ? STATUS_OK : STATUS_NOTHING;
 }
 
 // Not by "vacuum into": that writes through the source's own file system, which for a store in
