@@ -149,10 +149,8 @@ int lrunner_open(lua_State *L) {
 // --- closing ---
 
 static int close_box(struct lrunner *box, int64_t timeout_ms) {
-    if (!box->runner)
-        return STATUS_OK;
     // After a fork the threads are not here, and the locks are not ours: forget it.
-    if (!runner_foreign_pid(box->runner)) {
+    if (box->runner && !runner_foreign_pid(box->runner)) {
         ltask_give_back_all(box);
         int status = runner_close(box->runner, timeout_ms);
         if (status)

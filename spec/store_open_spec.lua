@@ -92,6 +92,34 @@ describe("opening a store", function()
         assert.equal("store", select(3, batch.new { store = fresh.path "noise.db", fetch = print }))
     end)
 
+    it("leaves no descriptor open when it is refused, or closed", function()
+        local function count_open()
+            collectgarbage()
+            collectgarbage()
+            local n = 0
+            for _ in lfs.dir "/proc/self/fd" do
+                n = n + 1
+            end
+            return n
+        end
+        write(fresh.path "letter.txt", "Dear store")
+        local before = count_open()
+        for _ = 1, 5 do
+            for _, executor in ipairs { "threads", "manual" } do
+                assert.is_nil(batch.new {
+                    store = fresh.path "letter.txt", executor = executor, fetch = print,
+                })
+                local runner = batch.new {
+                    store = fresh.path "batch.db", executor = executor, fetch = print,
+                }
+                runner:jobs()
+                runner:close()
+            end
+            refusal(fresh.path "letter.txt")
+        end
+        assert.equal(before, count_open())
+    end)
+
     it("refuses a store on a disk that is read-only", function()
         local ro = disk.mount "4m"
         if not ro then
