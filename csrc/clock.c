@@ -9,9 +9,12 @@
 // Short enough that a test does not feel it, long enough to leave a core idle.
 enum { VIRTUAL_NAP_US = 1000 };
 
+// Not 0, which stands for "never" where a moment is kept.
+enum { VIRTUAL_BEGIN_US = 1000000 };
+
 void clock_init(struct clock *clock, int64_t wall_ms) {
     atomic_init(&clock->wall_ms, wall_ms);
-    atomic_init(&clock->mono_us, 0);
+    atomic_init(&clock->mono_us, VIRTUAL_BEGIN_US);
 }
 
 void clock_advance(struct clock *clock, int64_t span_ms) {

@@ -12,7 +12,7 @@
 
 struct clock {
     _Atomic int64_t wall_ms;  // since the epoch
-    _Atomic int64_t mono_us;  // since the clock was made
+    _Atomic int64_t mono_us;  // never 0
 };
 
 // Makes a virtual clock that shows wall_ms and stands still.

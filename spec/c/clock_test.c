@@ -10,11 +10,12 @@ static void test_virtual(void) {
     struct clock clock;
     clock_init(&clock, 1000);
     CHECK("it shows what it was set to", clock_wall_ms(&clock) == 1000);
-    CHECK("its spans begin at 0", clock_mono_us(&clock) == 0);
+    int64_t began_us = clock_mono_us(&clock);
+    CHECK("it does not begin at 0, which means never", began_us != 0);
     CHECK("it stands still", clock_wall_ms(&clock) == 1000);
     clock_advance(&clock, 250);
     CHECK("it goes on when told", clock_wall_ms(&clock) == 1250);
-    CHECK("with both its faces", clock_mono_us(&clock) == 250000);
+    CHECK("with both its faces", clock_mono_us(&clock) == began_us + 250000);
 }
 
 static void test_system(void) {
