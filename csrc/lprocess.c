@@ -97,7 +97,7 @@ static int function_pid(lua_State *L) {
 static int function_clock(lua_State *L) {
     double now = luaL_optnumber(L, 1, (double)clock_wall_ms(NULL) / 1e3);
     struct clock *clock = lua_newuserdata(L, sizeof *clock);
-    clock_init(clock, (int64_t)(now * 1e3));
+    clock_init(clock, llround(now * 1e3));
     luaL_getmetatable(L, CLOCK_TYPE);
     lua_setmetatable(L, -2);
     return 1;
@@ -107,7 +107,7 @@ static int clock_method_advance(lua_State *L) {
     struct clock *clock = lprocess_check_clock(L, 1);
     double seconds = luaL_checknumber(L, 2);
     luaL_argcheck(L, seconds >= 0, 2, "a clock does not run backwards");
-    clock_advance(clock, (int64_t)(seconds * 1e3));
+    clock_advance(clock, llround(seconds * 1e3));
     return 0;
 }
 

@@ -130,7 +130,7 @@ static int method_later(lua_State *L) {
     return finish(L, box, handle);
 }
 
-// drain_one(fetch) → whether a target was fetched
+// drain_one(fetch) → whether a target was fetched, whether it got its outcome
 static int method_drain_one(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
     const struct runner_config *config = runner_config(box->runner);
@@ -142,6 +142,7 @@ static int method_drain_one(lua_State *L) {
     hand_reset(&box->hand);
     struct task *task;
     int64_t wait_us;
+    bool has_outcome = false;
     bool is_taken = runner_take(box->runner, &box->hand, &task, &wait_us) == STATUS_OK;
     if (is_taken) {
         lua_Hook hook = lua_gethook(L);
@@ -149,19 +150,25 @@ static int method_drain_one(lua_State *L) {
         lcall_watch(L);
         lcall_run(&call, task);
         lua_sethook(L, hook, mask, count);
-        runner_finish(box->runner, task);
+        has_outcome = runner_finish(box->runner, task);
     }
     lcall_attach(L, NULL);
     lua_pushboolean(L, is_taken);
-    return 1;
+    lua_pushboolean(L, has_outcome);
+    return 2;
 }
 
-// wait_for_work(seconds) → whether any live job is left
+// wait_for_work(seconds) → whether any live job is left, seconds until the first of them may go on
+// if all of them wait
 static int method_wait_for_work(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
     runner_wait_for_work(box->runner, (int64_t)(luaL_checknumber(L, 2) * 1e6));
     lua_pushboolean(L, runner_has_work(box->runner));
-    return 1;
+    int64_t idle_us = runner_idle_us(box->runner);
+    if (idle_us < 0)
+        return 1;
+    lua_pushnumber(L, (double)idle_us / 1e6);
+    return 2;
 }
 
 const luaL_Reg ltask_methods[] = {

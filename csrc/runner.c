@@ -260,14 +260,22 @@ int64_t runner_foreign_pid(const struct runner *runner) {
 
 void runner_wait_for_work(struct runner *runner, int64_t timeout_us) {
     pthread_mutex_lock(&runner->lock);
-    int64_t now_us = runner_now_us(runner), due_us = now_us + timeout_us;
+    // The caller's thread blocks in real time, whatever clock the runner goes by.
+    int64_t due_us = clock_mono_us(NULL) + timeout_us;
     while (!runner->rotation.n_ready && runner->jobs.count && !runner->is_stopped &&
-           now_us < due_us && rotation_next_due(&runner->rotation) > now_us) {
-        int64_t nap_us = clock_nap_us(runner->config.clock, due_us - now_us);
-        threads_wait_until(&runner->has_work, &runner->lock, clock_mono_us(NULL) + nap_us);
-        now_us = runner_now_us(runner);
-    }
+           clock_mono_us(NULL) < due_us &&
+           rotation_next_due(&runner->rotation) > runner_now_us(runner))
+        threads_wait_until(&runner->has_work, &runner->lock, due_us);
     pthread_mutex_unlock(&runner->lock);
+}
+
+int64_t runner_idle_us(struct runner *runner) {
+    pthread_mutex_lock(&runner->lock);
+    const struct rotation *rotation = &runner->rotation;
+    bool is_idle = rotation->n_waiting > 0 && rotation->n_waiting == runner->jobs.count;
+    int64_t left_us = is_idle ? rotation_next_due(rotation) - runner_now_us(runner) : -1;
+    pthread_mutex_unlock(&runner->lock);
+    return is_idle && left_us < 0 ? 0 : left_us;
 }
 
 static bool has_jobs(struct runner *runner) {

@@ -116,11 +116,16 @@ void runner_refresh_job(struct runner *runner, struct job_row *job);
 int runner_take(struct runner *runner, struct hand *hand, struct task **out_task,
                 int64_t *out_wait_us);
 
-// Takes the task's verdict; the task is gone. Never blocks.
-void runner_finish(struct runner *runner, struct task *task);
+// Takes the task's verdict; the task is gone. Never blocks. Returns whether the target has got its
+// outcome; false: it is pending again.
+bool runner_finish(struct runner *runner, struct task *task);
 
 // Waits until a task may be taken, no live job of this runner is left, or the time is up.
 void runner_wait_for_work(struct runner *runner, int64_t timeout_us);
+// How long nothing happens unless a new job comes: until the first turn, when every live job waits
+// for its moment; else -1.
+int64_t runner_idle_us(struct runner *runner);
+
 // Whether this process has live jobs, or some wait for whoever takes them.
 bool runner_has_work(struct runner *runner);
 

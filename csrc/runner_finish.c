@@ -197,7 +197,7 @@ static void learn_span(struct runner *runner, const struct task *task) {
         runner->mean_fetch_us += (task->span_us - runner->mean_fetch_us) / 8;
 }
 
-void runner_finish(struct runner *runner, struct task *task) {
+bool runner_finish(struct runner *runner, struct task *task) {
     int64_t now_us = runner_now_us(runner);
     bool is_hands = task->hand != NULL;
     task->span_us = now_us - task->started_us;
@@ -224,6 +224,7 @@ void runner_finish(struct runner *runner, struct task *task) {
                    !is_hands  ? COMMIT_BY_COMMITTER
                    : is_alone ? COMMIT_BY_CALLER
                               : COMMIT_BY_ANYBODY);
+    return !is_settled;
 }
 
 // --- a hand that is stuck ---

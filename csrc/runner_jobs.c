@@ -331,7 +331,7 @@ static int look_for_end(struct runner *runner, const char *id, bool *out_ended,
 }
 
 int runner_wait(struct runner *runner, const char *id, int64_t timeout_ms, struct fault *fault) {
-    int64_t due_us = timeout_ms < 0 ? INT64_MAX : runner_now_us(runner) + timeout_ms * 1000;
+    int64_t due_us = timeout_ms < 0 ? INT64_MAX : clock_mono_us(NULL) + timeout_ms * 1000;
     for (;;) {
         bool is_ended;
         pthread_mutex_lock(&runner->lock);
@@ -341,12 +341,11 @@ int runner_wait(struct runner *runner, const char *id, int64_t timeout_ms, struc
         if (status || is_ended)
             return status;
         pthread_mutex_lock(&runner->lock);
-        int64_t left_us = due_us - runner_now_us(runner);
+        int64_t left_us = due_us - clock_mono_us(NULL);
         while (runner->n_changes == seen && left_us > 0 && !runner->is_closing) {
-            int64_t nap_us =
-                clock_nap_us(runner->config.clock, left_us < 1000000 ? left_us : 1000000);
+            int64_t nap_us = left_us < 1000000 ? left_us : 1000000;
             threads_wait_until(&runner->changed, &runner->lock, clock_mono_us(NULL) + nap_us);
-            left_us = due_us - runner_now_us(runner);
+            left_us = due_us - clock_mono_us(NULL);
         }
         pthread_mutex_unlock(&runner->lock);
         if (left_us <= 0)

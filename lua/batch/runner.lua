@@ -295,7 +295,7 @@ end
 
 --- Runs fetch in this state until no live job is left (executor "manual"); calls the hooks.
 -- @tparam function fetch as for `batch.new`; closures are welcome
--- @treturn integer number of targets fetched
+-- @treturn integer number of targets that got their outcome
 function methods.drain(self, fetch)
     local handle = self:_hands("drain")
     if type(fetch) ~= "function" then
@@ -303,13 +303,18 @@ function methods.drain(self, fetch)
     end
     local count = 0
     repeat
-        local is_done = handle:drain_one(fetch)
-        count = count + (is_done and 1 or 0)
+        local is_taken, has_outcome = handle:drain_one(fetch)
+        count = count + (has_outcome and 1 or 0)
         if next(self._hooks) or self._log then
             self:poll()
         end
-    until not is_done and not handle:wait_for_work(0.05)
+    until not is_taken and not self:_wait_for_work(handle)
     return count
+end
+
+-- Waits a little until something may be taken; returns whether any live job is left.
+function methods._wait_for_work(_, handle)
+    return (handle:wait_for_work(0.05))
 end
 
 --- Ends the runner: cancels the fetches' contexts, waits for them, gives unfinished jobs up.

@@ -1,0 +1,97 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Runners for specs of fetch: opened on a store in memory, closed after the test, their log
+-- collected instead of printed.
+
+local batch = require "batch"
+local core = require "batch.core"
+
+local opened = {}
+
+-- Opens a runner with the fields given, and collects what it logs in `log` (after a poll).
+local function open(config)
+    local log = {}
+    local settings = {
+        store = ":memory:",
+        durability = "normal",
+        log = function(level, message, fields)
+            log[#log + 1] = { level = level, message = message, fields = fields }
+        end,
+    }
+    for name, value in pairs(config or {}) do
+        settings[name] = value
+    end
+    local runner = assert(batch.new(settings))
+    opened[#opened + 1] = runner
+    return runner, log
+end
+
+-- Has a runner closed after the test.
+local function keep(runner, ...)
+    opened[#opened + 1] = assert(runner, (...))
+    return runner, ...
+end
+
+local function close_all()
+    for i = #opened, 1, -1 do
+        opened[i]:close(10)
+        opened[i] = nil
+    end
+end
+
+-- Runs a job of the given targets, or of one, to its end.
+local function run(runner, targets)
+    local id = assert(runner:submit("spec", targets or { { url = "u" } }))
+    local job = assert(runner:wait(id, 30))
+    runner:poll()
+    local _, outcomes = runner:status(id)
+    return job, outcomes
+end
+
+-- The outcome of one target that the given fetch is called with, and the log.
+local function outcome(fetch, config, target)
+    local settings = { fetch = fetch }
+    for name, value in pairs(config or {}) do
+        settings[name] = value
+    end
+    local runner, log = open(settings)
+    local _, outcomes = run(runner, { target or { url = "u" } })
+    return outcomes[1], log
+end
+
+-- Waits until claim() is true, and returns what it returned; fails after some seconds.
+local function eventually(claim, seconds)
+    local due = core.now() + (seconds or 10)
+    repeat
+        local value = claim()
+        if value then
+            return value
+        end
+        core.poll_fd(-1, 0.002)
+    until core.now() > due
+    error("it did not come true in time", 2)
+end
+
+-- Sleeps without a loop of the processor.
+local function pause(seconds)
+    core.poll_fd(-1, seconds)
+end
+
+-- A folder that nobody else uses.
+local function folder()
+    local path = os.tmpname()
+    os.remove(path)
+    assert(os.execute("mkdir " .. path))
+    return path
+end
+
+return {
+    open = open,
+    keep = keep,
+    close_all = close_all,
+    run = run,
+    outcome = outcome,
+    eventually = eventually,
+    pause = pause,
+    folder = folder,
+}
