@@ -105,20 +105,22 @@ static const luaL_Reg context_methods[] = {
     {NULL, NULL},
 };
 
-void lcall_attach(lua_State *L, struct lcall *call) {
+struct lcall *lcall_attach(lua_State *L, struct lcall *call) {
+    struct lcall *before = call_of(L);
     lua_pushlightuserdata(L, call);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &call_key);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &context_key);
     bool is_made = !lua_isnil(L, -1);
     lua_pop(L, 1);
     if (is_made)
-        return;
+        return before;
     lua_newtable(L);
     luaL_newlib(L, context_methods);
     lua_setfield(L, -2, "__index");
     lua_pushliteral(L, "batch.context");
     lua_setfield(L, -2, "__name");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &context_key);
+    return before;
 }
 
 static void set_bytes(lua_State *L, const char *name, struct bytes bytes) {
@@ -237,7 +239,7 @@ static struct bytes text_at(lua_State *L, int index) {
 }
 
 bool lcall_verdict(lua_State *L, int first, struct task *task) {
-    lua_settop(L, lua_gettop(L) < first + 2 ? first + 2 : lua_gettop(L));
+    lua_settop(L, first + 2);  // more mean nothing, and may have left no room on the stack
     int type = lua_type(L, first), second = lua_type(L, first + 1);
     if (type == LUA_TSTRING) {
         task_succeed(task, text_at(L, first), (struct bytes){NULL, 0});
@@ -271,6 +273,9 @@ static int call_fetch(lua_State *L) {
 
 static int add_traceback(lua_State *L) {
     const char *message = luaL_tolstring(L, 1, NULL);
+    // What the library's buffers raise when they cannot grow is no memory error to lua_pcall.
+    if (strcmp(message, "not enough memory") == 0)
+        call_of(L)->is_out_of_memory = true;
     luaL_traceback(L, L, message, 1);
     return 1;
 }
@@ -288,11 +293,11 @@ static void fail_raised(struct lcall *call) {
     buffer_add_byte(&task->trace, '\0');
 }
 
-int lcall_run(struct lcall *call, struct task *task) {
+void lcall_run(struct lcall *call, struct task *task) {
     lua_State *L = call->L;
     int base = lua_gettop(L);
     call->task = task;
-    call->is_timed_out = false;
+    call->is_timed_out = call->is_out_of_memory = false;
     // What runs out of memory here ends in the pcall: pushing a light userdata and a C function
     // without upvalues allocates nothing once the stack has room.
     lua_pushcfunction(L, add_traceback);
@@ -301,11 +306,11 @@ int lcall_run(struct lcall *call, struct task *task) {
     lua_insert(L, base + 1);
     lua_pushlightuserdata(L, call);
     int status = lua_pcall(L, 2, 0, base);
+    call->is_out_of_memory |= status == LUA_ERRMEM;
     if (status)
         fail_raised(call);
     if (call->is_timed_out)
         lcall_watch(L);
     call->task = NULL;
     lua_settop(L, base - 1);
-    return status;
 }

@@ -21,6 +21,7 @@ struct lcall {
     const struct clock *clock;
     struct task *task;  // NULL between calls
     bool is_timed_out;
+    bool is_out_of_memory;  // the last call ended so: nobody knows what in its state is whole
 };
 
 // Takes the function that decodes JSON (cjson.decode) at the top of the stack, and pops it.
@@ -29,17 +30,19 @@ void lcall_use_decode(lua_State *L);
 // Pushes a decoded JSON value; {} for an absent one.
 void lcall_push_json(lua_State *L, struct bytes json);
 
-// Makes this the call whose hand and task the state's ctx speaks of; may raise.
-void lcall_attach(lua_State *L, struct lcall *call);
+// Makes this the call whose hand and task the state's ctx speaks of, and returns the one before;
+// may raise.
+struct lcall *lcall_attach(lua_State *L, struct lcall *call);
 
 // Stops Lua code of the state once the task's time is up; coroutines made later are covered too.
 void lcall_watch(lua_State *L);
 
 // Calls the function at the top of the stack, which it pops, on a task, and sets the task's
-// verdict. Returns what lua_pcall returned; raises nothing.
-int lcall_run(struct lcall *call, struct task *task);
+// verdict. Raises nothing.
+void lcall_run(struct lcall *call, struct task *task);
 
-// Reads the values from index first up to the top as a fetch's return values; may raise.
+// Reads the values from index first up to the top as a fetch's return values, and drops those that
+// have no meaning; may raise.
 // Returns false when they mean nothing: then the task has failed with an internal error.
 bool lcall_verdict(lua_State *L, int first, struct task *task);
 

@@ -25,6 +25,7 @@ struct lrunner {
     struct lworker_source *source;
     struct ltask *tasks;
     struct hand hand;  // of drain
+    bool is_draining;  // the fetch of drain runs
 };
 
 #define LRUNNER_TYPE "batch.runner"

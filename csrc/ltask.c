@@ -136,9 +136,10 @@ static int method_drain_one(lua_State *L) {
     const struct runner_config *config = runner_config(box->runner);
     struct lcall call = {.L = L, .hand = &box->hand, .clock = config->clock};
     luaL_checktype(L, 2, LUA_TFUNCTION);
+    luaL_argcheck(L, !box->is_draining, 1, "drain called by the fetch of drain");
     luaL_checkstack(L, 20, NULL);
     lua_settop(L, 2);
-    lcall_attach(L, &call);
+    struct lcall *outer = lcall_attach(L, &call);
     hand_reset(&box->hand);
     struct task *task;
     int64_t wait_us;
@@ -147,23 +148,25 @@ static int method_drain_one(lua_State *L) {
     if (is_taken) {
         lua_Hook hook = lua_gethook(L);
         int mask = lua_gethookmask(L), count = lua_gethookcount(L);
+        box->is_draining = true;
         lcall_watch(L);
         lcall_run(&call, task);
         lua_sethook(L, hook, mask, count);
+        box->is_draining = false;
         has_outcome = runner_finish(box->runner, task);
     }
-    lcall_attach(L, NULL);
+    lcall_attach(L, outer);
     lua_pushboolean(L, is_taken);
     lua_pushboolean(L, has_outcome);
     return 2;
 }
 
-// wait_for_work(seconds) → whether any live job is left, seconds until the first of them may go on
-// if all of them wait
+// wait_for_work(seconds) → whether there is a live job to go on with, seconds until the first of
+// them may go on if all of them wait
 static int method_wait_for_work(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
     runner_wait_for_work(box->runner, (int64_t)(luaL_checknumber(L, 2) * 1e6));
-    lua_pushboolean(L, runner_has_work(box->runner));
+    lua_pushboolean(L, !runner_is_closing(box->runner) && runner_has_work(box->runner));
     int64_t idle_us = runner_idle_us(box->runner);
     if (idle_us < 0)
         return 1;

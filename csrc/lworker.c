@@ -159,7 +159,8 @@ static void fetch(void *state, struct task *task) {
     if (!open_state(worker, task))
         return;
     lua_rawgeti(worker->call.L, LUA_REGISTRYINDEX, worker->fetch);
-    if (lcall_run(&worker->call, task) == LUA_ERRMEM)
+    lcall_run(&worker->call, task);
+    if (worker->call.is_out_of_memory)
         close_state(worker);
 }
 

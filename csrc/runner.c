@@ -199,7 +199,7 @@ static void cancel_hand(struct live *live, void *context) {
         hand_cancel(live->task->hand);
 }
 
-static void stop_handing_out(struct runner *runner) {
+void runner_begin_close(struct runner *runner) {
     pthread_mutex_lock(&runner->lock);
     runner->is_closing = true;
     runner->is_stopped = true;
@@ -228,7 +228,7 @@ static int leave(struct runner *runner) {
 
 int runner_close(struct runner *runner, int64_t timeout_ms) {
     int64_t due_us = timeout_ms < 0 ? INT64_MAX : clock_mono_us(NULL) + timeout_ms * 1000;
-    stop_handing_out(runner);
+    runner_begin_close(runner);
     if (runner->workers && workers_stop(runner->workers, due_us))
         return STATUS_TIMEOUT;
     runner_stop_keeper(runner);

@@ -68,6 +68,10 @@ struct runner;
 int runner_open(const struct runner_config *config, struct runner **out_runner,
                 struct fault *fault);
 
+// Refuses submits and hands nothing out from now on; cancels the contexts of what runs. Does not
+// wait.
+void runner_begin_close(struct runner *runner);
+
 // Ends what runs: contexts are cancelled, hands waited for until timeout_ms (-1: as long as it
 // takes), jobs given up. Returns 0, or STATUS_TIMEOUT: it may be called again. Once.
 int runner_close(struct runner *runner, int64_t timeout_ms);

@@ -85,7 +85,24 @@ local function folder()
     return path
 end
 
+-- What a program of its own writes to standard error, and whether it ended well. limits: shell
+-- commands before it.
+local function program(text, limits)
+    local path = os.tmpname()
+    local file = assert(io.open(path, "w"))
+    file:write(text)
+    file:close()
+    local interpreter = os.getenv "LUA" or (jit and "luajit" or _VERSION:lower():gsub(" ", ""))
+    local pipe = assert(io.popen(("%s %s %s 2>&1 >/dev/null; echo $?"):format(limits or "",
+        interpreter, path)))
+    local output, status = pipe:read("*a"):match "^(.-)(%d+)\n$"
+    pipe:close()
+    os.remove(path)
+    return output, status == "0"
+end
+
 return {
+    program = program,
     open = open,
     keep = keep,
     close_all = close_all,
