@@ -75,9 +75,15 @@ local function prepare_fetch(fetch)
     return { kind = "carried", source = source, check = parts.check }
 end
 
+-- Of a runner that fetches nothing itself, and was told nothing about how its targets are fetched.
+local NO_FETCH = { kind = "module", source = "" }
+
 -- Opens a runner after the fields were checked. clock: a virtual one, for tests.
-local function open(config, executor, clock)
-    local fetch, message = prepare_fetch(config.fetch)
+local function open(config, executor, clock, is_fetch_given)
+    local fetch, message = NO_FETCH, nil
+    if executor == "threads" or is_fetch_given then
+        fetch, message = prepare_fetch(config.fetch)
+    end
     if not fetch then
         return nil, message, "invalid"
     end
@@ -102,6 +108,7 @@ local function open(config, executor, clock)
         log = config.log,
         check = fetch.check,
         is_manual = executor == "manual",
+        clock = clock,
     })
 end
 
@@ -113,7 +120,7 @@ local function check_and_open(config, executor, clock)
     if not full then
         return nil, message, code
     end
-    return open(full, executor or full.executor, clock)
+    return open(full, executor or full.executor, clock, config and config.fetch)
 end
 
 --- Opens a runner on a store, which it makes if there is none.

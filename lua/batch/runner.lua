@@ -4,6 +4,7 @@
 -- and the log function run here, in the state of whoever polls.
 
 local core = require "batch.core"
+local hooks = require "batch.hooks"
 
 local PAGE = 256  -- targets that an iterator reads at once
 
@@ -225,39 +226,16 @@ function methods.fd(self)
     return check_self(self):fd()
 end
 
--- What each hook is called with.
-local arguments = {
-    depth = function(event) return event.number end,
-    inflight = function(event) return event.number end,
-    target = function(event) return event.text, event.seconds, event.bytes, event.info end,
-    job = function(event) return event.status, event.info end,
-    job_seconds = function(event) return event.seconds, event.info end,
-    log = function(event)
-        local fields = event.info
-        fields.detail = event.detail
-        return event.level, event.text, fields
-    end,
-}
-
-local function report(self, kind, message)
-    local text = ("hook %s raised: %s"):format(kind, tostring(message))
-    if not self._log or kind == "log" or not pcall(self._log, "error", text, {}) then
-        io.stderr:write(("level=error message=%q\n"):format(text))
-    end
-end
-
 --- Calls the hooks, and the log function, with what has happened since the last call.
 -- @treturn integer number of events delivered
 function methods.poll(self)
     local handle = check_self(self)
     local count = 0
-    for event in function() return handle:next_event() end do
-        local hook = event.kind == "log" and self._log or self._hooks[event.kind]
-        local ok, message = pcall(hook, arguments[event.kind](event))
-        if not ok then
-            report(self, event.kind, message)
-        end
+    local event = handle:next_event()
+    while event do
+        hooks.deliver(event, self._hooks, self._log)
         count = count + 1
+        event = not self._is_closed and handle:next_event()
     end
     return count
 end
@@ -305,16 +283,18 @@ function methods.drain(self, fetch)
     repeat
         local is_taken, has_outcome = handle:drain_one(fetch)
         count = count + (has_outcome and 1 or 0)
-        if next(self._hooks) or self._log then
-            self:poll()
-        end
-    until not is_taken and not self:_wait_for_work(handle)
+        local has_work = is_taken or self:_wait_for_work(handle)
+        -- The last events come after the last target, and a hook may submit.
+        local has_events = self:poll() > 0
+    until self._is_closed or not has_work and not has_events
     return count
 end
 
 -- Waits a little until something may be taken; returns whether any live job is left.
 function methods._wait_for_work(_, handle)
-    return (handle:wait_for_work(0.05))
+    local has_work = handle:wait_for_work(0.05)
+    collectgarbage "step"  -- a task that was dropped is what drain may be waiting for
+    return has_work
 end
 
 --- Ends the runner: cancels the fetches' contexts, waits for them, gives unfinished jobs up.
@@ -325,7 +305,10 @@ end
 -- @treturn[2] string the sentence
 -- @treturn[2] string `timeout`: fetches still run
 function methods.close(self, seconds)
-    return check_self(self):close(seconds)
+    local handle = check_self(self)
+    local is_closed, message, code = handle:close(seconds)
+    self._is_closed = is_closed
+    return is_closed, message, code
 end
 
 -- The handle, if this runner's program does the work itself.
@@ -337,7 +320,7 @@ function methods._hands(self, name)
     return handle
 end
 
--- Makes a runner of a handle of the core. parts: hooks, log, check, is_manual.
+-- Makes a runner of a handle of the core. parts: hooks, log, check, is_manual, clock.
 local function new(handle, parts)
     return setmetatable({
         _handle = handle,
@@ -345,6 +328,7 @@ local function new(handle, parts)
         _log = parts.log,
         _check = parts.check,
         _is_manual = parts.is_manual,
+        _clock = parts.clock,  -- the core uses it for as long as the runner lives
     }, metatable)
 end
 
