@@ -48,16 +48,24 @@ static void raise_timed_out(lua_State *L, struct lcall *call) {
 static void on_count(lua_State *L, lua_Debug *record) {
     (void)record;
     struct lcall *call = call_of(L);
-    if (!call || !call->task)
+    if (!call || call->deadline_us == INT64_MAX)
         return;
-    if (!call->is_timed_out && clock_mono_us(call->clock) <= call->task->deadline_us)
+    if (!call->is_timed_out && clock_mono_us(call->clock) <= call->deadline_us)
         return;
     lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
     raise_timed_out(L, call);
 }
 
-void lcall_watch(lua_State *L) {
-    lua_sethook(L, on_count, LUA_MASKCOUNT, HOOK_EVERY);
+void lcall_limit(struct lcall *call, int64_t deadline_us) {
+    call->deadline_us = deadline_us;
+    call->is_timed_out = false;
+    lua_sethook(call->L, on_count, LUA_MASKCOUNT, HOOK_EVERY);
+}
+
+int lcall_is_timed_out(lua_State *L) {
+    struct lcall *call = call_of(L);
+    lua_pushboolean(L, call && call->is_timed_out);
+    return 1;
 }
 
 // --- ctx ---
@@ -89,7 +97,7 @@ static int context_sleep(lua_State *L) {
     luaL_argcheck(L, seconds >= 0, 2, "seconds must not be negative");
     if (!call || !call->task)
         return luaL_error(L, "ctx:sleep works only while its fetch runs");
-    int64_t now_us = clock_mono_us(call->clock), deadline_us = call->task->deadline_us;
+    int64_t now_us = clock_mono_us(call->clock), deadline_us = call->deadline_us;
     bool is_too_long = seconds * 1e6 > (double)(deadline_us - now_us);
     int64_t due_us = is_too_long ? deadline_us : now_us + (int64_t)(seconds * 1e6);
     bool is_whole = sleep_until(call, due_us);
@@ -297,7 +305,8 @@ void lcall_run(struct lcall *call, struct task *task) {
     lua_State *L = call->L;
     int base = lua_gettop(L);
     call->task = task;
-    call->is_timed_out = call->is_out_of_memory = false;
+    call->is_out_of_memory = false;
+    lcall_limit(call, task->deadline_us);
     // What runs out of memory here ends in the pcall: pushing a light userdata and a C function
     // without upvalues allocates nothing once the stack has room.
     lua_pushcfunction(L, add_traceback);
@@ -309,8 +318,7 @@ void lcall_run(struct lcall *call, struct task *task) {
     call->is_out_of_memory |= status == LUA_ERRMEM;
     if (status)
         fail_raised(call);
-    if (call->is_timed_out)
-        lcall_watch(L);
+    lcall_limit(call, INT64_MAX);
     call->task = NULL;
     lua_settop(L, base - 1);
 }

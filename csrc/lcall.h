@@ -19,7 +19,8 @@ struct lcall {
     lua_State *L;
     struct hand *hand;
     const struct clock *clock;
-    struct task *task;  // NULL between calls
+    struct task *task;    // NULL between calls
+    int64_t deadline_us;  // of what runs; INT64_MAX: none
     bool is_timed_out;
     bool is_out_of_memory;  // the last call ended so: nobody knows what in its state is whole
 };
@@ -34,8 +35,12 @@ void lcall_push_json(lua_State *L, struct bytes json);
 // may raise.
 struct lcall *lcall_attach(lua_State *L, struct lcall *call);
 
-// Stops Lua code of the state once the task's time is up; coroutines made later are covered too.
-void lcall_watch(lua_State *L);
+// Stops Lua code of the state at a moment of the call's clock, or never (INT64_MAX); coroutines
+// made later are covered too.
+void lcall_limit(struct lcall *call, int64_t deadline_us);
+
+// A function of Lua: whether what runs is being stopped.
+int lcall_is_timed_out(lua_State *L);
 
 // Calls the function at the top of the stack, which it pops, on a task, and sets the task's
 // verdict. Raises nothing.

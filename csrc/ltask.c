@@ -149,7 +149,6 @@ static int method_drain_one(lua_State *L) {
         lua_Hook hook = lua_gethook(L);
         int mask = lua_gethookmask(L), count = lua_gethookcount(L);
         box->is_draining = true;
-        lcall_watch(L);
         lcall_run(&call, task);
         lua_sethook(L, hook, mask, count);
         box->is_draining = false;

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TEARDOWN_PATIENCE_MS = 5000 };
+
 struct lworker_source {
     _Atomic int n_holders;
     struct lworker_settings settings;
@@ -80,7 +82,6 @@ static int make_state(lua_State *L) {
     lua_pushcfunction(L, luaopen_batch_core);
     lua_setfield(L, -2, "batch.core");
     lcall_attach(L, &worker->call);
-    lcall_watch(L);
     lua_getglobal(L, "debug");
     lua_pushnil(L);
     lua_setfield(L, -2, "sethook");  // whoever took the hook away could not be stopped
@@ -90,7 +91,8 @@ static int make_state(lua_State *L) {
     lua_getfield(L, -1, "open");
     lua_pushstring(L, settings->kind);
     lua_pushlstring(L, settings->fetch, settings->fetch_len);
-    lua_call(L, 2, 3);
+    lua_pushcfunction(L, lcall_is_timed_out);
+    lua_call(L, 3, 3);
     lcall_use_decode(L);
     worker->teardown =
         lua_isnil(L, -1) ? (lua_pop(L, 1), LUA_NOREF) : luaL_ref(L, LUA_REGISTRYINDEX);
@@ -103,13 +105,16 @@ static void close_state(struct lworker *worker) {
     if (!L)
         return;
     if (worker->teardown != LUA_NOREF) {
+        lcall_limit(&worker->call, clock_mono_us(worker->call.clock) + TEARDOWN_PATIENCE_MS * 1000);
         lua_rawgeti(L, LUA_REGISTRYINDEX, worker->teardown);
         lua_pcall(L, 0, 0, 0);
+        lcall_limit(&worker->call, INT64_MAX);
     }
     lua_close(L);
     worker->call.L = NULL;
 }
 
+// Whatever is wrong is the world's fault or the module's, so the next target tries again.
 static void fail_to_open(struct task *task, const char *message) {
     task_fail_with(task, "internal error", NULL);
     buffer_add(&task->trace, message, strlen(message) + 1);
@@ -131,10 +136,17 @@ static bool open_state(struct lworker *worker, struct task *task) {
 #endif
     lua_pushcfunction(L, make_state);
     lua_pushlightuserdata(L, worker);
-    if (lua_pcall(L, 1, 0, 0) == LUA_OK)
+    lcall_limit(&worker->call, task->deadline_us);
+    int status = lua_pcall(L, 1, 0, 0);
+    bool is_timed_out = worker->call.is_timed_out;
+    lcall_limit(&worker->call, INT64_MAX);
+    if (status == LUA_OK)
         return true;
     const char *message = lua_tostring(L, -1);
-    fail_to_open(task, message ? message : "the worker's Lua state could not be made");
+    if (is_timed_out)
+        task_fail_with(task, "timed out", NULL);
+    else
+        fail_to_open(task, message ? message : "the worker's Lua state could not be made");
     close_state(worker);
     return false;
 }
