@@ -239,6 +239,7 @@ static int method_stats(lua_State *L) {
     lua_createtable(L, 0, 16);
     lrows_set_integer(L, "live_jobs", stats.gauges.live_jobs);
     lrows_set_integer(L, "inflight_targets", stats.inflight_targets);
+    lrows_set_integer(L, "waiting_targets", stats.waiting_targets);
     lua_pushnumber(L, age_ms > 0 ? (double)age_ms / 1e3 : 0);
     lua_setfield(L, -2, "oldest_pending_seconds");
     lrows_set_integer(L, "store_bytes", stats.gauges.stored_bytes);

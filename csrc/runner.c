@@ -330,6 +330,7 @@ int runner_stats(struct runner *runner, struct runner_stats *out_stats, struct f
     pthread_mutex_lock(&runner->lock);
     out_stats->figures = runner->figures;
     out_stats->inflight_targets += runner->n_in_flight;
+    out_stats->waiting_targets = (int64_t)runner->rotation.n_waiting;
     bool has_hands =
         !runner->workers || (int)workers_alive(runner->workers) == runner->config.workers;
     out_stats->is_healthy = !status && !runner->is_failing && !runner->is_closing && has_hands;

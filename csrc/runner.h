@@ -142,6 +142,7 @@ struct runner_stats {
     struct figures figures;
     struct store_gauges gauges;
     int64_t inflight_targets;
+    int64_t waiting_targets;  // of this runner: came back busy, not yet due again
     uint64_t events_dropped;
     bool is_healthy;
 };

@@ -16,6 +16,8 @@ return function(target, ctx)
     end
     if target.url:find("missing") then
         return nil, "404 not found", "look elsewhere"
+    elseif target.url:find("defect") then
+        error("a defect")
     elseif target.url:find("slow") and not ctx:sleep(0.02) then
         return nil, "cancelled"
     elseif target.url:find("bytes") then
@@ -154,6 +156,16 @@ describe("luabatch run", function()
         assert.match("1 x  404 not found\n +line 2: http://missing/\n +hint: look elsewhere", err)
     end)
 
+    it("shows where the fetch module raised, but not a hundred times", function()
+        write_list(100, "defect")
+        local code, out, err = run "urls.txt"
+        assert.equal(1, code)
+        assert.equal("internal error", decode(out)[1].error)
+        assert.match("noting_fetch.lua:12: a defect", err, 1, true)
+        assert.match("further ones are not shown", err, 1, true)
+        assert.equal(5, select(2, err:gsub("a defect", "")))
+    end)
+
     it("reads standard input, JSON Lines and URLs as one list", function()
         write("urls.txt", "http://a/\n")
         local code, out = shell("printf 'http://b/\\n{\"url\":\"http://c/\"}\\n' "
@@ -241,14 +253,31 @@ describe("a run started again", function()
         it(("after SIG%s goes on where it stopped"):format(signal), function()
             write_list(300, "slow")
             assert.equal(expected, (interrupt(signal, "urls.txt -o results.jsonl -j 4")))
-            assert.is_true(#fetched() < 300)
+            local n_before = #fetched()
+            assert.is_true(n_before < 300)
             local code = run "urls.txt -o results.jsonl -j 16"
             assert.equal(0, code)
             assert.same(count_to(300), answered(read("results.jsonl")))
-            -- What was in flight is fetched again, nothing else.
-            assert.is_true(#fetched() <= 304, #fetched() .. " fetches")
+            -- In flight were four. A killed process also loses those outcomes that its committer
+            -- had not got to: at most one a job.
+            local n_again = #fetched() - 300
+            assert.is_true(n_again <= (signal == "KILL" and 64 or 4), n_again .. " fetched again")
         end)
     end
+
+    it("after SIGKILL fetches nothing again that it had printed", function()
+        write_list(300, "slow")
+        interrupt("KILL", "urls.txt -o results.jsonl -j 4")
+        local printed = decode((read("results.jsonl"):gsub("[^\n]*$", "")))
+        run "urls.txt -o results.jsonl -j 4"
+        local counts = {}
+        for _, url in ipairs(fetched()) do
+            counts[url] = (counts[url] or 0) + 1
+        end
+        for _, outcome in ipairs(printed) do
+            assert.equal(1, counts[outcome.url])
+        end
+    end)
 
     it("after Ctrl-C says how to go on", function()
         write_list(300, "slow")

@@ -30,7 +30,9 @@ local function make_runner(feed)
     end
     function runner.poll() return 0 end
     function runner.fd() return STANDARD_INPUT end
-    function runner.stats() return { retries = 0 } end
+    function runner.stats()
+        return { healthy = true, inflight_targets = 0, waiting_targets = 0 }
+    end
     return runner
 end
 
@@ -141,6 +143,59 @@ describe("following a run", function()
         local is_complete, _, code = follow.outcomes(run)
         assert.is_nil(is_complete)
         assert.equal("incomplete", code)
+    end)
+
+    describe("while the store takes no outcomes", function()
+        -- A clock that goes on by ten seconds whenever it is looked at, and what the run says.
+        local function make_stuck_run(stats)
+            local run, time, said = make_run({}, 1), 0, {}
+            function run.now()
+                time = time + 10
+                return time
+            end
+            function run.bar.say(_, text) table.insert(said, text) end
+            function run.runner.stats() return stats end
+            return run, said
+        end
+
+        it("gives up after a minute", function()
+            local run = make_stuck_run {
+                healthy = false, inflight_targets = 0, waiting_targets = 0,
+            }
+            local is_complete, message, code = follow.outcomes(run)
+            assert.is_nil(is_complete)
+            assert.equal("gave up: nothing could be stored for 60 seconds", message)
+            assert.equal("store", code)
+        end)
+
+        it("goes on when it takes them again", function()
+            local stats = { healthy = false, inflight_targets = 0, waiting_targets = 0 }
+            local run, said = make_stuck_run(stats)
+            local feed, n_polls = {}, 0
+            function run.runner.changes() return feed end
+            function run.runner.poll()
+                n_polls = n_polls + 1
+                stats.healthy = n_polls > 1
+                feed[1] = n_polls > 2 and outcome(1, "one", 0) or nil
+            end
+            assert.is_true(follow.outcomes(run))
+            assert.same({ "going on" }, said)
+        end)
+
+        it("is patient with what is in flight or waits for a busy site", function()
+            for _, name in ipairs { "inflight_targets", "waiting_targets" } do
+                local stats = { healthy = false, inflight_targets = 0, waiting_targets = 0 }
+                stats[name] = 1
+                local run = make_stuck_run(stats)
+                local feed, n_polls = {}, 0
+                function run.runner.changes() return feed end
+                function run.runner.poll()
+                    n_polls = n_polls + 1
+                    feed[1] = n_polls > 50 and outcome(1, "one", 0) or nil
+                end
+                assert.is_true(follow.outcomes(run))
+            end
+        end)
     end)
 
     it("waits for the outcome that a cancelled job still had in flight", function()

@@ -105,6 +105,12 @@ describe("a progress display on a terminal", function()
         assert.match("^\r[^\r\n]+\27%[K$", after)
     end)
 
+    it("lets nothing that it is told to say steer the terminal", function()
+        local bar, stream = make("bar", 80)
+        bar:say("bad\27[31m\r\194\155mthing:\n\tat line 3")
+        assert.equal("luabatch: bad [31m  mthing:\n\tat line 3\n", stream.text)
+    end)
+
     it("leaves nothing behind", function()
         local bar, stream = make("bar", 80)
         bar:update(counts(1), 100)

@@ -15,15 +15,21 @@ local function start(arguments)
     local command = "echo $$; exec lua5.4 examples/site.lua --seconds %d %s"
     local pipe = assert(io.popen(command:format(MAX_SECONDS, arguments or ""), "r"))
     local pid = assert(pipe:read "*l", "the site did not start")
+    local site = setmetatable({ _pid = pid, _pipe = pipe }, Site)
     local line = pipe:read "*l" or ""
-    local base = assert(line:match "^listening on (%S+)$", "the site did not listen: " .. line)
-    return setmetatable({ base = base, _pid = pid, _pipe = pipe }, Site)
+    site.base = line:match "^listening on (%S+)$"
+    if not site.base then
+        site:stop()
+        error("the site did not listen: " .. line)
+    end
+    return site
 end
 
 --- Ends the site. A second call does nothing.
 function Site:stop()
     if self._pid then
-        os.execute("kill " .. self._pid)
+        -- What cannot be refused, for closing the pipe waits for the site's end.
+        os.execute("kill -s KILL " .. self._pid)
         self._pid = nil
         self._pipe:close()
     end

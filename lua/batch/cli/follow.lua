@@ -9,6 +9,8 @@ local core = require "batch.core"
 
 local WAIT_SECONDS = 0.1
 local COUNT_SECONDS = 1
+-- So long a store may refuse outcomes before the run gives up: time to make room on a disk.
+local PATIENCE_SECONDS = 60
 -- Also renews the leases of jobs that ended long before the run.
 local LOOK_SECONDS = 5
 local PAGE_BYTES = 8 * 1024 * 1024
@@ -35,7 +37,7 @@ local function show(run)
     run.bar:update({
         total = facts.total, done = facts.done, failed = facts.failed, fresh = facts.fresh,
         busy = run.n_busy,
-    }, now())
+    }, run.now())
 end
 
 -- So many that a page of large results fits into memory and one of small results is worth a query.
@@ -101,14 +103,41 @@ local function look_for_live_jobs(run)
     return true
 end
 
+-- The core keeps outcomes that the store does not take and tries again; why is in its log. Once each
+-- job has one of these nothing moves any more, which is how to tell it from a slow fetch.
+local function is_stuck(stats)
+    return not stats.healthy and stats.inflight_targets + stats.waiting_targets == 0
+end
+
+local function look_whether_stuck(run, stats)
+    if not is_stuck(stats) then
+        if run.stuck_since then
+            run.bar:say("going on")
+        end
+        run.stuck_since = nil
+        return true
+    end
+    run.stuck_since = run.stuck_since or run.now()
+    if run.now() - run.stuck_since < PATIENCE_SECONDS then
+        return true
+    end
+    return nil, ("gave up: nothing could be stored for %d seconds"):format(PATIENCE_SECONDS),
+        "store"
+end
+
 local function tend(run)
     run.runner:poll()
-    if now() >= run.count_at then
-        run.count_at = now() + COUNT_SECONDS
-        run.n_busy = run.runner:stats().retries
+    if run.now() >= run.count_at then
+        run.count_at = run.now() + COUNT_SECONDS
+        local stats = run.runner:stats()
+        run.n_busy = stats.waiting_targets
+        local is_going, message, code = look_whether_stuck(run, stats)
+        if not is_going then
+            return nil, message, code
+        end
     end
-    if now() >= run.look_at then
-        run.look_at = now() + LOOK_SECONDS
+    if run.now() >= run.look_at then
+        run.look_at = run.now() + LOOK_SECONDS
         return look_for_live_jobs(run)
     end
     return true
@@ -116,12 +145,13 @@ end
 
 --- Writes the outcomes of a run from the first one on, until each target has one.
 -- @tparam table run `runner`, `jobs` (id to number), `hand` (the deal), `output`, `summary`, `bar`,
--- `started_at` in seconds
+-- `started_at` in seconds; `now`, if it is not the system that tells the time
 -- @treturn[1] true
 -- @treturn[2] nil
 -- @treturn[2] string why it ended early
--- @treturn[2] string `interrupted`, `incomplete`, or the code of who refused
+-- @treturn[2] string `interrupted`, `incomplete`, `store`, or the code of who refused
 local function outcomes(run)
+    run.now = run.now or now
     run.seq, run.page, run.n_seen = 0, MAX_PAGE, {}
     run.n_busy, run.count_at, run.look_at = 0, 0, 0
     run.is_shared_terminal = run.out == nil and core.is_terminal(1)

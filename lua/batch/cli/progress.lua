@@ -213,17 +213,26 @@ function methods:clear()
     end
 end
 
---- Writes a line of text, above the bar.
+--- What others wrote, made fit for a terminal, which it must not steer: without C0 controls other
+-- than tabs and ends of lines, DEL and C1 controls.
+-- @tparam string text
+-- @treturn string
+local function printable(text)
+    return (text:gsub("[%z\1-\8\11-\31\127]", " "):gsub("\194[\128-\159]", " "))
+end
+
+--- Writes a text, above the bar.
 -- @tparam string text
 function methods:say(text)
     self:clear()
-    self._stream:write("luabatch: ", text, "\n")
+    self._stream:write("luabatch: ", printable(text), "\n")
     self._stream:flush()
 end
 
 return {
     new = new,
     draw = draw,
+    printable = printable,
     format_span = format_span,
     format_rate = format_rate,
 }

@@ -17,6 +17,8 @@ local summary = require "batch.cli.summary"
 local unpack = unpack or table.unpack
 
 local CLOSE_SECONDS = 10
+-- Of log lines with the same message, so many are shown.
+local MAX_ALIKE = 5
 
 local EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_STORE = 0, 1, 2, 3
 -- What shells report of tools that SIGINT and SIGPIPE end.
@@ -137,16 +139,36 @@ local function make_progress(args)
     }
 end
 
+-- A warning or error of the core as a sentence: what, where, why.
+local function sentence(level, message, fields)
+    local words = { level .. ": " .. message }
+    local names = {}
+    for name in pairs(fields) do
+        if name ~= "detail" then
+            names[#names + 1] = name
+        end
+    end
+    table.sort(names)
+    for _, name in ipairs(names) do
+        words[#words + 1] = ("%s=%s"):format(name, tostring(fields[name]))
+    end
+    return table.concat(words, " ") .. (fields.detail and ": " .. fields.detail or "")
+end
+
+-- A fetch module with a defect raises in every target: the first few say all.
 local function log_to(bar)
+    local counts = {}
     return function(level, message, fields)
         if level ~= "warn" and level ~= "error" then
             return
         end
-        local words = { level .. ": " .. message }
-        for name, value in pairs(fields or {}) do
-            words[#words + 1] = ("%s=%s"):format(name, tostring(value))
+        local count = (counts[message] or 0) + 1
+        counts[message] = count
+        if count <= MAX_ALIKE then
+            bar:say(sentence(level, message, fields or {}))
+        elseif count == MAX_ALIKE + 1 then
+            bar:say(("%s: %s: further ones are not shown"):format(level, message))
         end
-        bar:say(table.concat(words, " "))
     end
 end
 

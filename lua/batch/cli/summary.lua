@@ -113,11 +113,6 @@ function methods:report(seconds)
     }
 end
 
--- What a site sends must not steer the terminal: no C0, DEL or C1 controls.
-local function printable(text)
-    return (text:gsub("%c", " "):gsub("\194[\128-\159]", " "))
-end
-
 local function cut(text, width)
     if #text <= width then
         return text
@@ -192,7 +187,7 @@ function methods:text(seconds, width)
     add_slowest(lines, self)
     add_errors(lines, self)
     for i, line in ipairs(lines) do
-        line = printable(line)
+        line = progress.printable(line):gsub("[\t\n]", " ")
         lines[i] = width and cut(line, width) or line
     end
     return table.concat(lines, "\n") .. "\n"
