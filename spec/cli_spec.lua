@@ -161,7 +161,7 @@ describe("luabatch run", function()
         local code, out, err = run "urls.txt"
         assert.equal(1, code)
         assert.equal("internal error", decode(out)[1].error)
-        assert.match("noting_fetch.lua:12: a defect", err, 1, true)
+        assert.match("%(line %d+%): %./noting_fetch.lua:12: a defect", err)
         assert.match("further ones are not shown", err, 1, true)
         assert.equal(5, select(2, err:gsub("a defect", "")))
     end)
@@ -291,7 +291,8 @@ describe("a run started again", function()
         local code, out = run "urls.txt"
         assert.equal(0, code)
         assert.same(count_to(300), answered(out))
-        assert.is_true(#fetched() <= 308, #fetched() .. " fetches")
+        -- SIGPIPE kills as SIGKILL does.
+        assert.is_true(#fetched() <= 364, #fetched() .. " fetches")
     end)
 
     it("with another list shares the store, but no outcomes", function()

@@ -139,24 +139,31 @@ local function make_progress(args)
     }
 end
 
--- A warning or error of the core as a sentence: what, where, why.
-local function sentence(level, message, fields)
-    local words = { level .. ": " .. message }
-    local names = {}
-    for name in pairs(fields) do
+-- What a log line is about; a target by its line, for users know no jobs.
+local function list_places(run, fields)
+    local job = run.jobs[fields.job]
+    if job and fields.idx then
+        return { ("line %d"):format(run.hand:line(job, fields.idx)) }
+    end
+    local places = {}
+    for name, value in pairs(fields) do
         if name ~= "detail" then
-            names[#names + 1] = name
+            places[#places + 1] = ("%s=%s"):format(name, tostring(value))
         end
     end
-    table.sort(names)
-    for _, name in ipairs(names) do
-        words[#words + 1] = ("%s=%s"):format(name, tostring(fields[name]))
-    end
-    return table.concat(words, " ") .. (fields.detail and ": " .. fields.detail or "")
+    table.sort(places)
+    return places
+end
+
+-- A warning or error of the core as a sentence: what, where, why.
+local function sentence(run, message, fields)
+    local places = list_places(run, fields)
+    local where = #places > 0 and (" (%s)"):format(table.concat(places, ", ")) or ""
+    return message .. where .. (fields.detail and ": " .. fields.detail or "")
 end
 
 -- A fetch module with a defect raises in every target: the first few say all.
-local function log_to(bar)
+local function log_to(run)
     local counts = {}
     return function(level, message, fields)
         if level ~= "warn" and level ~= "error" then
@@ -165,9 +172,9 @@ local function log_to(bar)
         local count = (counts[message] or 0) + 1
         counts[message] = count
         if count <= MAX_ALIKE then
-            bar:say(sentence(level, message, fields or {}))
+            run.bar:say(level .. ": " .. sentence(run, message, fields or {}))
         elseif count == MAX_ALIKE + 1 then
-            bar:say(("%s: %s: further ones are not shown"):format(level, message))
+            run.bar:say(("%s: %s: further ones are not shown"):format(level, message))
         end
     end
 end
@@ -262,7 +269,7 @@ local function execute(args)
         store = settings.store_path(args), bar = bar, summary = summary.new(hand:total()),
         jobs = {}, started_at = follow.now(),
     }
-    fields.store, fields.log = run.store, log_to(bar)
+    fields.store, fields.log = run.store, log_to(run)
     local message, code
     run.runner, message, code = batch.new(fields)
     if not run.runner then
