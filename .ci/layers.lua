@@ -5,21 +5,26 @@
 -- Usage: lua .ci/layers.lua csrc
 
 -- A file belongs to the layer that owns its name, or else the first word of it. It may include the
--- headers of its own layer, of the layers that it `sees`, and of the libraries that it `knows`.
+-- headers of its own layer, of the layers that it `sees`, and of the libraries that it `knows`. A
+-- header whose name has two words is for the files of its first word alone, unless a layer owns it.
 local layers = {
     { name = "base", owns = "status clock buffer targets json figures", sees = "", knows = "" },
     { name = "rules", owns = "job caps rotation canonical", sees = "base", knows = "libcrypto" },
     -- pthread only for its atfork handlers: a lock must not live on in a child.
     { name = "owner", owns = "owner place", sees = "base", knows = "pthread" },
     { name = "store", owns = "store", sees = "base rules owner", knows = "libcrypto sqlite" },
-    { name = "hands", owns = "commit events readers threads workers",
+    { name = "queue", owns = "commit events readers threads",
         sees = "base rules owner store", knows = "pthread" },
-    { name = "runner", owns = "runner task job_live", sees = "base rules owner store hands",
-        knows = "pthread" },
+    { name = "hands", owns = "workers", sees = "base queue", knows = "pthread" },
+    { name = "runner", owns = "runner task job_live",
+        sees = "base rules owner store queue hands", knows = "pthread" },
     { name = "http", owns = "http guard charset", sees = "base", knows = "libcurl pthread" },
-    -- Every file that begins with l, and the header that makes the Lua versions alike.
-    { name = "lua", owns = "compat", sees = "base rules owner store runner http",
-        knows = "libcurl lua" },
+    -- The header that makes the Lua versions alike, and every other file that begins with l. Of the
+    -- store they see rows, of the hands what a hand is.
+    { name = "lua", owns = "compat", sees = "base rules store hands runner lua-store lua-http",
+        knows = "lua" },
+    { name = "lua-store", owns = "lstore", sees = "base rules owner store lua", knows = "lua" },
+    { name = "lua-http", owns = "lhttp", sees = "base http lua", knows = "libcurl lua" },
 }
 
 -- Any other system header is the C library's, which everyone may include.
@@ -42,8 +47,9 @@ local function set_of(words)
     return set
 end
 
-local layer_of_noun, lua_layer = {}, layers[#layers]
+local layer_of_noun, lua_layer = {}, nil
 for _, layer in ipairs(layers) do
+    lua_layer = layer.name == "lua" and layer or lua_layer
     for noun in pairs(set_of(layer.owns)) do
         layer_of_noun[noun] = layer
     end
@@ -54,6 +60,12 @@ end
 local function layer_of(name)
     return layer_of_noun[name:match("^[%w_]+")] or layer_of_noun[name:match("^%a+")]
         or (name:match("^l") and lua_layer)
+end
+
+-- Whether the header is for the files of another noun alone.
+local function is_private(header, name)
+    local noun = header:match("^(%a+)_")
+    return noun and not layer_of_noun[header:match("^[%w_]+")] and noun ~= name:match("^%a+")
 end
 
 local function library_of(header)
@@ -118,6 +130,9 @@ local function check_own(name, layer, include)
     elseif other and not layer.sees[other.name] then
         local text = "layer '%s' must not include '%s' of layer '%s'"
         return breach(name, include.line, text:format(layer.name, include.header, other.name))
+    elseif is_private(include.header, name) then
+        local text = "'%s' is for the files of its noun alone"
+        return breach(name, include.line, text:format(include.header))
     end
     for library, way in pairs(libraries_through(include.header, {}, {})) do
         if not layer.knows[library] then

@@ -103,8 +103,8 @@ local function look_for_live_jobs(run)
     return true
 end
 
--- The core keeps outcomes that the store does not take and tries again; why is in its log. Once each
--- job has one of these nothing moves any more, which is how to tell it from a slow fetch.
+-- The core keeps outcomes that the store does not take and tries again; why is in its log. Once
+-- each job has one of these nothing moves any more, which is how to tell it from a slow fetch.
 local function is_stuck(stats)
     return not stats.healthy and stats.inflight_targets + stats.waiting_targets == 0
 end
