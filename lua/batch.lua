@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
---
--- The face of the library: what `require "batch"` gives. The core does the work; this checks what
+
+--- The face of the library: what `require "batch"` gives. The core does the work; this checks what
 -- is given, calls the user's hooks in the user's own state, and names things.
+-- @module batch
 
 local carry = require "batch.carry"
 local cjson = require "cjson"
@@ -148,10 +149,12 @@ end
 -- @treturn[2] nil
 -- @treturn[2] string what SQLite or the system said
 -- @treturn[2] string `store`
+-- @function store.open
 local function open_store(path)
     return core.store_open(path)
 end
 
+--- @export
 return {
     new = new,
     client = client,

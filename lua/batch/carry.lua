@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- Carries a function, with all that it holds on to, from one Lua state to another of the same VM.
+
+--- Carries a function, with all that it holds on to, from one Lua state to another of the same VM.
 -- `pack` writes what the function reaches as a flat stream of tokens, `unpack` reads it in one
 -- loop: neither recurses, so a list of a hundred thousand nodes is no special case. What cannot be
 -- carried is refused with the path to it. Knows nothing of threads, runners or fetch.
@@ -290,4 +290,5 @@ local function unpack(packed)
     return value_of(letter, payload, nodes)
 end
 
+--- @export
 return { pack = pack, unpack = unpack }

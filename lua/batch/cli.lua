@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
---
--- The command line: which commands there are, `--help` and `--version`, and what a wrong word is
--- answered with. What a command does is in batch.cli.<command>. The only part that may be asked to
--- end the process, and even it only returns the exit code.
+
+--- The command line: which commands there are, help and version, and what a wrong word is answered
+-- with. What a command does is in batch.cli.<command>. The only part that may be asked to end the
+-- process, and even it only returns the exit code.
+-- @module batch.cli
 
 local argparse = require "argparse"
 local batch = require "batch"
@@ -90,6 +91,7 @@ local function main(arguments)
     return code.code
 end
 
+--- @export
 return {
     main = main,
 }

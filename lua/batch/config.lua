@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- Configuration files: TOML in, the whole table with every default out, or a sentence with file,
+
+--- Configuration files: TOML in, the whole table with every default out, or a sentence with file,
 -- line and key. What may be configured stands in batch.sections, how it is checked in batch.fields.
 
 local fields = require "batch.fields"
@@ -69,6 +69,7 @@ end
 -- @treturn[1] {string,...} warnings: each names file, line, key and value
 -- @treturn[2] nil
 -- @treturn[2] string file, line, key and what is wrong
+-- @function load
 local function load_file(path)
     local file, message = io.open(path, "rb")
     local text
@@ -125,6 +126,7 @@ local function parse_size(s, default)
     return positive(units.size, s, default)
 end
 
+--- @export
 return {
     load = load_file,
     parse = parse,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- From the body of an answer to the content of a result: which bodies are text, in which charset,
+
+--- From the body of an answer to the content of a result: which bodies are text, in which charset,
 -- and what the title is. Knows nothing of requests.
 
 local http = require("batch.core").http
@@ -114,4 +114,5 @@ local function read(mode, body, content_type)
     return nil, charset, "mode 'raw' gives the bytes as they are"
 end
 
+--- @export
 return { read = read }

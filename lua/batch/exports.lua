@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- What the loaded modules export: finds, for a function or a table, the path by which another Lua
+
+--- What the loaded modules export: finds, for a function or a table, the path by which another Lua
 -- state reaches its own copy of the same thing. Only reads package.loaded; loads nothing.
 
 local STANDARD = {
@@ -112,4 +112,5 @@ local function resolve(path)
     return value
 end
 
+--- @export
 return { index = index, resolve = resolve, is_c = is_c }

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
---
--- The built-in fetch module. As `fetch = "batch.fetch"` it has the defaults; `configure` makes one
+
+--- The built-in fetch module. As `fetch = "batch.fetch"` it has the defaults; `configure` makes one
 -- with the settings of a configuration's [fetch] block. The work is done by batch.pipeline.
+-- @module batch.fetch
 
 local fields = require "batch.fields"
 local http = require("batch.core").http
@@ -60,6 +61,7 @@ end
 -- @treturn[2] nil
 -- @treturn[2] string which field is wrong, the rule and the value
 -- @treturn[2] string `invalid`
+-- @function configure
 local function configure(options)
     local settings, message = read_settings(options)
     if not settings then

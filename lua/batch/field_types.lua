@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- The types that a field of the configuration may have: how a given value is read, and the words
+
+--- The types that a field of the configuration may have: how a given value is read, and the words
 -- for what is allowed. Which fields there are is not known here.
 
 local units = require "batch.units"
@@ -227,4 +227,5 @@ local function is_zero(field, value)
     return value == 0 or parse ~= nil and type(value) == "string" and parse(value) == 0
 end
 
+--- @export
 return { read = read, is_unreadable = is_unreadable, is_zero = is_zero, shown = shown }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- Checks given values against the table of fields and fills in the defaults: what a program gives
+
+--- Checks given values against the table of fields and fills in the defaults: what a program gives
 -- to `batch.new`, and what stands in a configuration file. Both get the same sentences.
 
 local field_types = require "batch.field_types"
@@ -162,4 +162,5 @@ local function check_file(given)
     return full, source.warnings
 end
 
+--- @export
 return { check = check, check_file = check_file, sections = sections }

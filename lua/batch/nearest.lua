@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- The nearest known name to a mistyped one, for refusals of fields, options and commands. The
+
+--- The nearest known name to a mistyped one, for refusals of fields, options and commands. The
 -- distance counts letters put in, left out, changed, and neighbours swapped.
 
 local function is_swap(a, i, b, j)
@@ -46,4 +46,5 @@ local function nearest(name, known_names)
     return best
 end
 
+--- @export
 return { nearest = nearest }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- The work of the built-in pipeline: one target in, content or failure out. Runs in worker states;
+
+--- The work of the built-in pipeline: one target in, content or failure out. Runs in worker states;
 -- the clients of such a state, one for each set of settings, are kept here because functions that
 -- are carried from state to state can hold plain data only.
 
@@ -119,4 +119,5 @@ local function fetch(settings, target, ctx)
     end
 end
 
+--- @export
 return { open = open, fetch = fetch, close = close }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- The phrases of HTTP statuses, after RFC 9110 and the IANA registry. Servers may send others or
+
+--- The phrases of HTTP statuses, after RFC 9110 and the IANA registry. Servers may send others or
 -- none (HTTP/2 has no place for them), so the known ones are shown whatever was sent.
 
 local phrases = {
@@ -53,4 +53,5 @@ local function words(status)
     return ("HTTP %d"):format(status) .. (phrase and " " .. phrase or "")
 end
 
+--- @export
 return { words = words }

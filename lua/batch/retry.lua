@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- The answer of a fetch function that wants its target tried again later. Alone in a file, so that
+
+--- The answer of a fetch function that wants its target tried again later. Alone in a file, so that
 -- worker states need not load the whole of `batch` for it.
 
 local METATABLE = {
@@ -40,4 +40,5 @@ local function is(value)
     return type(value) == "table" and getmetatable(value) == METATABLE
 end
 
+--- @export
 return { later = later, is = is }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- A runner's methods. Each checks its arguments, calls the core, and passes on what it says; hooks
+
+--- A runner's methods. Each checks its arguments, calls the core, and passes on what it says; hooks
 -- and the log function run here, in the state of whoever polls.
 
 local core = require "batch.core"
@@ -71,7 +71,7 @@ end
 -- @treturn[2] nil
 -- @treturn[2] string the sentence
 -- @treturn[2] string `invalid`, `too_many_targets`, `caller_busy`, `busy`, `closed` or `store`
-function methods.submit(self, caller, targets, options)
+function methods:submit(caller, targets, options)
     local handle = check_self(self)
     check_given(caller, "caller")
     check_given(targets, "targets")
@@ -102,7 +102,7 @@ end
 -- @treturn[2] nil
 -- @treturn[2] string the sentence
 -- @treturn[2] string `not_found`, `expired`, `invalid` or `store`
-function methods.status(self, id, options)
+function methods:status(id, options)
     local handle = check_self(self)
     check_id(id)
     options = options or {}
@@ -123,7 +123,7 @@ end
 -- @treturn[2] string the sentence
 -- @treturn[2] string `not_found`, `expired`, `invalid` or `store`
 -- @raise the iterator does, when the store fails or the job goes away on the way
-function methods.results(self, id, options)
+function methods:results(id, options)
     local handle = check_self(self)
     check_id(id)
     local from = options and options.from or 0
@@ -156,7 +156,7 @@ end
 --- Lists jobs without their targets, newest first.
 -- @tparam[opt] table filter `caller`, `status`, `limit` (100), `before` (an id)
 -- @treturn table list of jobs, or nil, message, code
-function methods.jobs(self, filter)
+function methods:jobs(filter)
     local handle = check_self(self)
     filter = filter or {}
     if not is_count(filter.limit) then
@@ -178,7 +178,7 @@ end
 --- Cancels a job. The target in flight finishes and is stored; no further one starts.
 -- @tparam string id
 -- @treturn boolean false for an unknown id and for a job that is already terminal
-function methods.cancel(self, id)
+function methods:cancel(id)
     local handle = check_self(self)
     check_id(id)
     return handle:cancel(id)
@@ -187,7 +187,7 @@ end
 --- Renews the lease of a job.
 -- @tparam string id
 -- @treturn boolean false when it is unknown or its lease has lapsed
-function methods.touch(self, id)
+function methods:touch(id)
     local handle = check_self(self)
     check_id(id)
     return handle:touch(id)
@@ -200,7 +200,7 @@ end
 -- @treturn[2] nil
 -- @treturn[2] string the sentence
 -- @treturn[2] string `timeout`, `not_found`, `expired` or `store`
-function methods.wait(self, id, seconds)
+function methods:wait(id, seconds)
     local handle = check_self(self)
     check_id(id)
     return handle:wait(id, seconds)
@@ -210,25 +210,25 @@ end
 -- @tparam[opt] number after the `seq` of the last one seen; 0 for the beginning
 -- @tparam[opt] number limit at most so many (100)
 -- @treturn table list of targets that also have `job` and `seq`
-function methods.changes(self, after, limit)
+function methods:changes(after, limit)
     return check_self(self):changes(after, limit)
 end
 
 --- What the runner and its store look like.
 -- @treturn table gauges of the store over all processes, counters of this runner since it was made
-function methods.stats(self)
+function methods:stats()
     return check_self(self):stats()
 end
 
 --- A descriptor that is readable when `poll` has something.
 -- @treturn integer
-function methods.fd(self)
+function methods:fd()
     return check_self(self):fd()
 end
 
 --- Calls the hooks, and the log function, with what has happened since the last call.
 -- @treturn integer number of events delivered
-function methods.poll(self)
+function methods:poll()
     local handle = check_self(self)
     local count = 0
     local event = handle:next_event()
@@ -244,14 +244,14 @@ end
 -- @treturn[1] table task: `url`, `options`, `job`, `idx`, `caller`, `class`, `attempt`, `deadline`
 -- @treturn[2] nil
 -- @treturn[2] number seconds until one may be there
-function methods.take(self)
+function methods:take()
     return self:_hands("take"):take()
 end
 
 --- Ends a task with what a fetch would return (executor "manual").
 -- @tparam table task
 -- @param ... the return values
-function methods.finish(self, task, ...)
+function methods:finish(task, ...)
     return self:_hands("finish"):finish(task, ...)
 end
 
@@ -259,7 +259,7 @@ end
 -- @tparam table task
 -- @tparam string message
 -- @tparam[opt] string hint
-function methods.fail(self, task, message, hint)
+function methods:fail(task, message, hint)
     return self:_hands("fail"):fail(task, message, hint)
 end
 
@@ -267,14 +267,14 @@ end
 -- @tparam table task
 -- @tparam string message stored if it stays busy for too long
 -- @tparam[opt] number seconds
-function methods.later(self, task, message, seconds)
+function methods:later(task, message, seconds)
     return self:_hands("later"):later(task, message, seconds)
 end
 
 --- Runs fetch in this state until no live job is left (executor "manual"); calls the hooks.
 -- @tparam function fetch as for `batch.new`; closures are welcome
 -- @treturn integer number of targets that got their outcome
-function methods.drain(self, fetch)
+function methods:drain(fetch)
     local handle = self:_hands("drain")
     if type(fetch) ~= "function" then
         error("fetch must be a function, got " .. type(fetch), 2)
@@ -304,15 +304,20 @@ end
 -- @treturn[2] nil
 -- @treturn[2] string the sentence
 -- @treturn[2] string `timeout`: fetches still run
-function methods.close(self, seconds)
+<<<<<<< HEAD
+function methods:close(seconds)
     local handle = check_self(self)
     local is_closed, message, code = handle:close(seconds)
     self._is_closed = is_closed
     return is_closed, message, code
+=======
+function methods:close(seconds)
+    return check_self(self):close(seconds)
+>>>>>>> ccf5bec (make docs knows each module's head and its exports)
 end
 
 -- The handle, if this runner's program does the work itself.
-function methods._hands(self, name)
+function methods:_hands(name)
     local handle = check_self(self)
     if not self._is_manual then
         error(name .. " needs executor = \"manual\"", 3)
@@ -332,4 +337,5 @@ local function new(handle, parts)
     }, metatable)
 end
 
+--- @export
 return { new = new }

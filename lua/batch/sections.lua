@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- The table of fields: everything that can be configured. The check of what is given to
+
+--- The table of fields: everything that can be configured. The check of what is given to
 -- `batch.new`, configuration files, `--print-config` and the documentation all come from here.
 
 local version = require "batch.version"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
---
--- The options that a target of the built-in pipeline may have. Looks at names and values only: what
--- they do, and whether the URL can be fetched, is found out by fetching.
+
+--- The options that a target of the built-in pipeline may have. Looks at names and values only:
+-- what they do, and whether the URL can be fetched, is found out by fetching.
 
 local http = require("batch.core").http
 local nearest = require("batch.nearest").nearest
@@ -112,4 +112,5 @@ local function check(target)
     return true
 end
 
+--- @export
 return { check = check, is_absent = is_absent }

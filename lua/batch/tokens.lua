@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- The tokens that a carried function is written in: a letter, the length of the payload, a colon,
+
+--- The tokens that a carried function is written in: a letter, the length of the payload, a colon,
 -- the payload. Any byte may stand in a payload, so nothing is escaped. Knows the scalars n nil,
 -- t true, f false, i integer, d float, s string, z null; what other letters mean is the user's.
 

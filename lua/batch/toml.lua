@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- A reader of TOML 1.0, complete. LPeg reads words and strings (toml_scalar, toml_string), plain
+
+--- A reader of TOML 1.0, complete. LPeg reads words and strings (toml_scalar, toml_string), plain
 -- functions the structure, so that each refusal knows its place. Tells the line of each key, for
 -- whoever checks the values.
 
@@ -275,4 +275,5 @@ local function parse(text)
         { line = line, column = column, message = fault.message }
 end
 
+--- @export
 return { parse = parse }

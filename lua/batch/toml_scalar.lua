@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- The scalars of TOML 1.0 that are no strings: booleans, integers, floats, dates and times. Reads
+
+--- The scalars of TOML 1.0 that are no strings: booleans, integers, floats, dates and times. Reads
 -- one whole word at a time; where a word begins and ends, and at which line, is toml.lua's matter.
 
 local lpeg = require "lpeg"
@@ -136,4 +136,5 @@ end
 local word = (digit ^ 4 * "-" * digit ^ 2 * "-" * digit ^ 2 * " " * #digit) ^ -1
     * R("09", "az", "AZ", "++", "--", "..", "::", "__") ^ 1
 
+--- @export
 return { read = read, word = word }

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
---
--- The strings of TOML 1.0: four kinds of quotes, escapes, and what a character is. Reads one string
--- at a given place of a text that is known to be UTF-8; lines and keys are toml.lua's matter.
+
+--- The strings of TOML 1.0: four kinds of quotes, escapes, and what a character is. Reads one
+-- string at a given place of a text that is known to be UTF-8; lines and keys are toml.lua's
+-- matter.
 
 local lpeg = require "lpeg"
 

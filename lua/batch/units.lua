@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- Durations and sizes as people write them. The rules are those of surface 4.2; both read text
+
+--- Durations and sizes as people write them. The rules are those of surface 4.2; both read text
 -- alone, and say nil to what is none. Whether zero is allowed is for the caller to say.
 
 -- The largest duration that Go's syntax holds is 2^63 - 1 nanoseconds.
@@ -85,4 +85,5 @@ local function size(text)
     return bytes <= MAX_BYTES and whole_number(bytes) or nil
 end
 
+--- @export
 return { duration = duration, size = size }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- The Lua half of a worker's state: finds the fetch function there. Called by the core, once for
+
+--- The Lua half of a worker's state: finds the fetch function there. Called by the core, once for
 -- each state.
 
 local carry = require "batch.carry"
@@ -51,4 +51,5 @@ local function open(kind, source, is_timed_out)
     return value.fetch, value.teardown, cjson.decode
 end
 
+--- @export
 return { open = open }

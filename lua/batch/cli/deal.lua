@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: MIT
---
--- Deals the lines of a list into jobs, in turn, like cards. A job is serial, so their number bounds
--- how many workers are busy; it depends on the list alone, so that a run started again with other
--- workers deals the same jobs and goes on with them. Lines are opaque texts here; a long list rests
--- in temporary files, one for each job, so that a million lines need no memory of their own.
+
+--- Deals the lines of a list into jobs, in turn, like cards. A job is serial, so their number
+-- bounds how many workers are busy; it depends on the list alone, so that a run started again with
+-- other workers deals the same jobs and goes on with them. Lines are opaque texts here; a long
+-- list rests in temporary files, one for each job, so that a million lines need no memory of their
+-- own.
 
 -- Keeps 64 workers busy, and is few enough to hold a file open for each job.
 local MAX_JOBS = 64
@@ -150,6 +151,7 @@ function methods:close()
     end
 end
 
+--- @export
 return {
     new = new,
     MAX_JOBS = MAX_JOBS,

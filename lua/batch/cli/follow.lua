@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
---
--- Follows a run in the store: writes each outcome of its jobs once, in commit order, counts it, and
--- keeps the progress display going, until all are there, or the user or the store says stop.
+
+--- Follows a run in the store: writes each outcome of its jobs once, in commit order, counts it,
+-- and keeps the progress display going, until all are there, or the user or the store says stop.
 -- Everything comes from the store's change feed, so it does not matter which process fetched it,
 -- or when.
 
@@ -177,6 +177,7 @@ local function outcomes(run)
     end
 end
 
+--- @export
 return {
     outcomes = outcomes,
     now = now,

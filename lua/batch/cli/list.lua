@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- Lists of targets as users write them: one URL a line or JSON Lines, out of files, standard input
+
+--- Lists of targets as users write them: one URL a line or JSON Lines, out of files, standard input
 -- and the command line itself, read as one input whose lines are numbered through. Knows the syntax
 -- of a line only: what an option means is for the fetch module to say, jobs are for `deal`.
 
@@ -136,6 +136,7 @@ local function each(arguments, visit)
     return true
 end
 
+--- @export
 return {
     each = each,
     parse = parse,

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
---
--- Outcomes as JSON Lines, and the JSON that the command line prints. Keys come in a fixed order and
--- numbers exactly, so that two runs can be compared byte by byte. Knows neither the store nor who
--- reads.
+
+--- Outcomes as JSON Lines, and the JSON that the command line prints. Keys come in a fixed order
+-- and numbers exactly, so that two runs can be compared byte by byte. Knows neither the store nor
+-- who reads.
 
 local cjson = require("cjson").new()
 
@@ -268,6 +268,7 @@ function methods:close()
     return true
 end
 
+--- @export
 return {
     open = open,
     encode_outcome = encode_outcome,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- How far a run is: a bar that redraws itself in place on a terminal, a plain line now and then
+
+--- How far a run is: a bar that redraws itself in place on a terminal, a plain line now and then
 -- elsewhere. It owns the last line of the terminal, so whoever else writes there says so first.
 -- Knows counts only; the time and the terminal's width are given to it.
 
@@ -229,6 +229,7 @@ function methods:say(text)
     self._stream:flush()
 end
 
+--- @export
 return {
     new = new,
     draw = draw,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- `luabatch run`: reads a list, deals it into jobs, submits these to a runner in this process and
+
+--- `luabatch run`: reads a list, deals it into jobs, submits these to a runner in this process and
 -- follows the store until each target has its outcome. Every promise of an interrupted run rests on
 -- the store: the same list makes the same submits, and what is printed is what the store holds.
 
@@ -278,6 +278,7 @@ local function execute(args)
     return finish(run, args, work(run, probe))
 end
 
+--- @export
 return {
     execute = execute,
     declare = declare,

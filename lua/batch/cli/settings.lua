@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
---
--- What the command line's words and the configuration file mean for a runner: the fields that it is
--- made with, and where its store is. Opens and makes nothing.
+
+--- What the command line's words and the configuration file mean for a runner: the fields that it
+-- is made with, and where its store is. Opens and makes nothing.
+-- @module batch.cli.settings
 
 local sections = require "batch.sections"
 
@@ -99,6 +100,7 @@ local function store_path(args)
     return (out:match("^(.*/)[^/]*$") or "") .. STORE_NAME
 end
 
+--- @export
 return {
     runner_fields = runner_fields,
     store_path = store_path,

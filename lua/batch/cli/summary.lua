@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
---
--- What a run ended with, in short: how many of each kind, the slowest targets, the errors grouped.
+
+--- What a run ended with, in short: how many of each kind, the slowest targets, the errors grouped.
 -- Its memory does not grow with the number of outcomes. Knows no store and no terminal.
 
 local output = require "batch.cli.output"
@@ -193,6 +193,7 @@ function methods:text(seconds, width)
     return table.concat(lines, "\n") .. "\n"
 end
 
+--- @export
 return {
     new = new,
 }
