@@ -166,6 +166,39 @@ describe("luabatch run", function()
         assert.equal(5, select(2, err:gsub("a defect", "")))
     end)
 
+    it("ends with 1 when every target failed", function()
+        local code = run "http://missing/1 http://missing/2"
+        assert.equal(1, code)
+    end)
+
+    it("has as many workers as the configuration says, unless told otherwise", function()
+        write("noting_fetch.lua", [[return { setup = function()
+            local notes = assert(io.open(os.getenv("NOTES"), "a"))
+            notes:write("a worker\n")
+            notes:close()
+        end, fetch = function(_, ctx)
+            ctx:sleep(0.1) -- so that all have to help
+            return "x"
+        end }]])
+        write_list(16)
+        local function workers(config, arguments)
+            write("config.toml", '[batch]\nfetch = "noting_fetch"\n' .. config)
+            os.remove(path "notes")
+            assert.equal(0, (run("--store :memory: urls.txt " .. arguments)))
+            return #fetched()
+        end
+        assert.equal(8, workers("", ""))
+        assert.equal(3, workers("workers = 3\n", ""))
+        assert.equal(2, workers("workers = 3\n", "-j 2"))
+    end)
+
+    it("passes the configuration's warnings on", function()
+        write("config.toml", '[batch]\nfetch = "noting_fetch"\nttl = "soon"\n')
+        local code, _, err = run "http://a/"
+        assert.equal(0, code)
+        assert.match('config.toml:3: batch.ttl = "soon" is no duration', err, 1, true)
+    end)
+
     it("reads standard input, JSON Lines and URLs as one list", function()
         write("urls.txt", "http://a/\n")
         local code, out = shell("printf 'http://b/\\n{\"url\":\"http://c/\"}\\n' "
@@ -207,7 +240,7 @@ describe("luabatch run", function()
     it("keeps its results apart from everything else", function()
         local _, out, err = run "http://a/"
         assert.equal(1, #lines_of(out))
-        assert.match("1 targets in", err, 1, true)
+        assert.match("1 target in", err, 1, true)
         assert.is_nil(err:find("[\r\27]"))
     end)
 

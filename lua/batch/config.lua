@@ -31,7 +31,8 @@ local function check_tls(server, given)
     return nil, { message = message, holder = given.server, key = key }
 end
 
--- The configuration and its warnings, or nil and the fault; both of these with their line.
+-- The configuration, its warnings and what the file itself says; or nil and the fault. Warnings and
+-- fault with their line.
 local function read(text)
     local given, lines, syntax_fault = toml.parse(text)
     if not given then
@@ -49,10 +50,10 @@ local function read(text)
     for _, warning in ipairs(warnings_or_fault) do
         warning.line = line_of(lines, warning.holder, warning.key)
     end
-    return full, warnings_or_fault
+    return full, warnings_or_fault, given
 end
 
-local function worded(full, warnings_or_fault, word)
+local function worded(word, full, warnings_or_fault, given)
     if not full then
         return nil, word(warnings_or_fault)
     end
@@ -60,13 +61,14 @@ local function worded(full, warnings_or_fault, word)
     for i, warning in ipairs(warnings_or_fault) do
         sentences[i] = word(warning)
     end
-    return full, sentences
+    return full, sentences, given
 end
 
 --- Reads a configuration from a file.
 -- @tparam string path
 -- @treturn[1] table sections of fields, all filled in; durations in seconds, sizes in bytes
 -- @treturn[1] {string,...} warnings: each names file, line, key and value
+-- @treturn[1] table what the file itself says, without defaults
 -- @treturn[2] nil
 -- @treturn[2] string file, line, key and what is wrong
 -- @function load
@@ -81,25 +83,24 @@ local function load_file(path)
         message = tostring(message):gsub("^" .. path:gsub("%p", "%%%0") .. ": ", "")
         return nil, ("%s: %s"):format(path, message)
     end
-    local full, warnings_or_fault = read(text)
-    return worded(full, warnings_or_fault, function(fault)
+    return worded(function(fault)
         local column = fault.column and fault.column .. ":" or ""
         return ("%s:%d:%s %s"):format(path, fault.line, column, fault.message)
-    end)
+    end, read(text))
 end
 
 --- Reads a configuration from text.
 -- @tparam string text
 -- @treturn[1] table as `load`
 -- @treturn[1] {string,...} warnings: each names line, key and value
+-- @treturn[1] table what the text itself says, without defaults
 -- @treturn[2] nil
 -- @treturn[2] string line, key and what is wrong
 local function parse(text)
-    local full, warnings_or_fault = read(text)
-    return worded(full, warnings_or_fault, function(fault)
+    return worded(function(fault)
         local column = fault.column and (", column %d"):format(fault.column) or ""
         return ("line %d%s: %s"):format(fault.line, column, fault.message)
-    end)
+    end, read(text))
 end
 
 local function positive(parse_unit, text, default)

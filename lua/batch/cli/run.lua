@@ -39,7 +39,7 @@ local function declare(command)
         :target("list"):args("+")
     command:option("-o --output", "Write the outcomes to a file instead of standard output.")
         :argname("OUT")
-    command:option("-j --workers", "Fetch so many targets at once.", "8")
+    command:option("-j --workers", "Fetch so many targets at once. Default: 8.")
         :argname("N"):convert(function(text) return tonumber(text) or text end)
     command:option("--store", "Keep the run here. Default: luabatch.db beside OUT, or in the "
         .. "current folder.")
@@ -224,6 +224,7 @@ local function report(run, args, is_complete)
 end
 
 local function finish(run, args, is_complete, message, code)
+    run.runner:poll() -- a short run may be over before its log was looked at
     if code == "interrupted" then
         run.bar:say("stopping what is in flight; a second Ctrl-C stops at once")
     elseif message then
@@ -252,9 +253,12 @@ local function execute(args)
     if args.output == "-" then
         args.output = nil
     end
-    local fields, check = settings.runner_fields(args)
+    local fields, check, warnings = settings.runner_fields(args)
     if not fields then
         return refuse(check)
+    end
+    for _, warning in ipairs(warnings) do
+        bar:say(warning)
     end
     local hand, key = read_list(args, check)
     if not hand then

@@ -8,6 +8,7 @@ local sections = require "batch.sections"
 
 local BUILT_IN_FETCH = "batch.fetch"
 local STORE_NAME = "luabatch.db"
+local WORKERS = 8
 
 -- They exist for servers; a list that its user wrote stands for itself.
 local CAPS = { targets_per_job = true, jobs_per_caller = true, jobs_total = true }
@@ -51,25 +52,32 @@ local function module_check(name)
     return is_loaded and type(module) == "table" and module.check or accept
 end
 
+-- The command line's word goes before the file's, and this before the default, which is not the
+-- library's: a list is to be drained, not to be shared.
+local function count_workers(args, given)
+    local in_file = given.batch and given.batch.workers
+    return args.workers or (in_file ~= 0 and in_file) or WORKERS
+end
+
 --- Makes the fields of `batch.new`, but for the store and the log.
 -- @tparam table args of the command line: `config`, `allow`, `workers`
 -- @treturn[1] table the fields
 -- @treturn[1] function the check of a target, which returns true, or nil and a message
+-- @treturn[1] {string,...} warnings about the configuration
 -- @treturn[2] nil
 -- @treturn[2] string what is wrong with the configuration
 local function runner_fields(args)
-    local config = {}
+    local config, warnings, given = {}, {}, {}
     if args.config then
-        local message
-        config, message = require("batch.config").load(args.config)
+        config, warnings, given = require("batch.config").load(args.config)
         if not config then
-            return nil, message
+            return nil, warnings
         end
     end
     local fields = copy(config.batch)
     fields.disabled = nil -- about the endpoints of a server
     fields.executor = "threads"
-    fields.workers = args.workers
+    fields.workers = count_workers(args, given)
     fields.on_restart = "resume"
     fields.max_bytes = MAX_BYTES
     lift_caps(fields)
@@ -78,14 +86,14 @@ local function runner_fields(args)
             return nil, ("--allow is for %s, but %s names %s"):format(
                 BUILT_IN_FETCH, args.config, fields.fetch)
         end
-        return fields, module_check(fields.fetch)
+        return fields, module_check(fields.fetch), warnings
     end
     local fetch, message = configure_fetch(config.fetch, args.allow)
     if not fetch then
         return nil, message
     end
     fields.fetch = fetch
-    return fields, fetch.check or accept
+    return fields, fetch.check or accept, warnings
 end
 
 --- Tells where a run is kept.

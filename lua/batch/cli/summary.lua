@@ -134,8 +134,8 @@ local function add_counts(lines, self, seconds)
         (", " .. progress.format_rate(self.fresh / seconds)) or ""
     local n_ended = self.done + self.failed
     local share = n_ended < self.total and ("%d of "):format(n_ended) or ""
-    lines[#lines + 1] = ("%s%d targets in %s%s"):format(
-        share, self.total, format_duration(seconds), rate)
+    lines[#lines + 1] = ("%s%d target%s in %s%s"):format(
+        share, self.total, self.total == 1 and "" or "s", format_duration(seconds), rate)
     lines[#lines + 1] = ("  done     %9d"):format(self.done)
     lines[#lines + 1] = ("  failed   %9d"):format(self.failed)
     if self:pending() > 0 then
