@@ -119,9 +119,9 @@ $(BUILD)/spec/%: spec/c/%.c $(LIBRARY)
 	@mkdir -p $(@D)
 	$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
 
-$(FLOOR): bench/floor.c Makefile
+$(FLOOR): bench/floor.c $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) $(C_FLAGS) -o $@ $< $(LDFLAGS) $(LIBS)
+	$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
 
 # Looked at each time, written when it differs: a copied checkout must not run the original's files.
 $(LAUNCHER): FORCE
@@ -129,7 +129,7 @@ $(LAUNCHER): FORCE
 	@$(call launcher,$(CURDIR)/lua,$(CURDIR)/$(BUILD)) >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else chmod 755 $@.new && mv $@.new $@; fi
 
--include $(OBJECTS:.o=.d) $(addsuffix .d,$(C_TESTS))
+-include $(OBJECTS:.o=.d) $(addsuffix .d,$(C_TESTS) $(FLOOR))
 
 run: ## fetch an example site served on loopback, or with URLS=FILE your own list
 	$(INSTALL_DEPS) build run
@@ -201,7 +201,7 @@ covered: all c-tests
 	@gcovr --root . --filter csrc/ --object-directory $(BUILD)/obj $(BUILD)/obj
 	@echo "lines of Lua are not measured: Debian has no package of LuaCov"
 
-bench: ## measure speed and memory beside the bare floor of SQLite
+bench: ## measure speed and memory beside the bare floor of SQLite (BENCH_QUICK=1, BENCH_JSON=FILE)
 	$(INSTALL_DEPS) build run
 	@$(MAKE) all $(FLOOR)
 	@$(HERE) FLOOR=$(FLOOR) $(LUA_NAME) bench/bench.lua

@@ -1,0 +1,239 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Measures the product beside the floor, which does the bare SQLite work of the same rows, and
+-- prints a table. Both run in turns, a process and a fresh store each; a figure is the median of
+-- its rounds with the lowest and the highest, and a ratio the median of the rounds' own ratios, so
+-- that whatever else the machine does hits both sides alike. Goals are printed, never asserted.
+--
+-- Environment: FLOOR (path of the program), BENCH_QUICK=1 (under a minute), BENCH_JSON=FILE (also
+-- writes the figures there), BENCH_DIR (where the stores lie; build/bench), BENCH_ONLY (a word:
+-- only the sections with it in their title).
+
+local cjson = require "cjson"
+
+local IS_QUICK = (os.getenv "BENCH_QUICK" or "0") ~= "0"
+local ROUNDS = IS_QUICK and 3 or 5
+local SECONDS = IS_QUICK and 0.25 or 1.2  -- that the floor shall take in one round of drain
+local FOLDER = os.getenv "BENCH_DIR" or "build/bench"
+local ONLY = os.getenv "BENCH_ONLY" or ""
+local FLOOR = assert(os.getenv "FLOOR", "FLOOR must name the floor's program (use make bench)")
+local PRODUCT = arg[-1] .. " " .. arg[0]:gsub("bench%.lua$", "product.lua")
+
+local STORE = FOLDER .. "/bench.db"
+local DEEP = FOLDER .. "/deep.db"
+
+local records = {}  -- for JSON
+
+-- --- running ---
+
+local function remove(path)
+    os.execute(("rm -f '%s' '%s'-* '%s'.*"):format(path, path, path))
+end
+
+-- On the disk before it is used: what is still to be written would slow down what comes next.
+local function copy(from, to)
+    remove(to)
+    assert(os.execute(("cp '%s' '%s' && sync '%s'"):format(from, to, to)))
+end
+
+local function run(program, mode, store, ...)
+    local command = table.concat({ program, mode, "'" .. store .. "'", ... }, " ")
+    local pipe = assert(io.popen(command))
+    local figures = {}
+    for name, value in pipe:read("a"):gmatch "(%S+) (%S+)" do
+        figures[name] = tonumber(value)
+    end
+    assert(pipe:close(), "failed: " .. command)
+    return figures
+end
+
+local function run_fresh(program, mode, ...)
+    remove(STORE)
+    return run(program, mode, STORE, ...)
+end
+
+local function rate(figures)
+    return figures.count / figures.seconds
+end
+
+-- --- figures ---
+
+-- Median, lowest and highest.
+local function summary(values)
+    local sorted = table.move(values, 1, #values, 1, {})
+    table.sort(sorted)
+    local n = #sorted
+    local middle = (sorted[(n + 1) // 2] + sorted[n // 2 + 1]) / 2
+    return { median = middle, min = sorted[1], max = sorted[n] }
+end
+
+-- Runs both in turns, so many rounds; what they return is compared as more over less.
+local function compare(measure, measure_base)
+    local values, bases, ratios = {}, {}, {}
+    for i = 1, ROUNDS do
+        bases[i] = measure_base()
+        values[i] = measure()
+        ratios[i] = values[i] / bases[i]
+    end
+    return { value = summary(values), base = summary(bases), ratio = summary(ratios) }
+end
+
+-- --- the table ---
+
+local function title(text, value, base)
+    print(("\n%-34s %25s %25s  %-17s %s"):format(text, value, base, "ratio", "goal"))
+end
+
+local function number(value)
+    return ("%.0f"):format(value):reverse():gsub("(%d%d%d)", "%1 "):reverse():gsub("^ ", "")
+end
+
+local function span(figure)
+    return ("%8s (%s–%s)"):format((number(figure.median)), (number(figure.min)),
+        (number(figure.max)))
+end
+
+-- The dash between two numbers has three bytes and one column.
+local function row(section, name, compared, goal)
+    local ratio = compared.ratio
+    print(("%-34s %27s %27s  %.2f (%.2f–%.2f)  %s"):format(name, span(compared.value),
+        span(compared.base), ratio.median, ratio.min, ratio.max, goal or "–"))
+    records[#records + 1] = { section = section, name = name, goal = goal, value = compared.value,
+        base = compared.base, ratio = ratio }
+end
+
+local function row_alone(section, name, value, unit, goal)
+    print(("%-34s %22.1f %s  %s"):format(name, value, unit, goal and "goal " .. goal or ""))
+    records[#records + 1] = { section = section, name = name, value = value, unit = unit,
+        goal = goal }
+end
+
+-- --- sections ---
+
+local function drain_cell(shape, durability)
+    -- How many the floor does in SECONDS, found by a first try, which warms up as well.
+    local try = durability == "full" and 1000 or 5000
+    local seen = rate(run_fresh(FLOOR, "drain", durability, try, shape.jobs, shape.per_commit))
+    local n_targets = math.max(1, seen * SECONDS // shape.jobs) * shape.jobs // 1 | 0
+    local commits = {}
+    local compared = compare(function()
+        local figures = run_fresh(PRODUCT, "drain", durability, n_targets, shape.jobs,
+            shape.workers)
+        commits[#commits + 1] = figures.per_commit
+        return rate(figures)
+    end, function()
+        return rate(run_fresh(FLOOR, "drain", durability, n_targets, shape.jobs, shape.per_commit))
+    end)
+    local name = ("%d × %d, %s (%.1f a commit)"):format(shape.workers, shape.jobs, durability,
+        summary(commits).median)
+    row("drain", name, compared, shape.goal)
+end
+
+local function drain()
+    title("drain, workers × jobs, targets/s", "product", "floor")
+    for _, durability in ipairs { "normal", "full" } do
+        drain_cell({ workers = 1, jobs = 1, per_commit = 1, goal = 0.85 }, durability)
+        drain_cell({ workers = 1, jobs = 8, per_commit = 8, goal = 0.75 }, durability)
+        drain_cell({ workers = 8, jobs = 8, per_commit = 8, goal = 0.75 }, durability)
+        if not IS_QUICK then
+            drain_cell({ workers = 64, jobs = 64, per_commit = 64 }, durability)
+        end
+    end
+end
+
+local function submit()
+    title("submit of 32 targets, jobs/s", "product", "floor")
+    for _, durability in ipairs { "normal", "full" } do
+        local try = durability == "full" and 200 or 1000
+        local seen = rate(run_fresh(FLOOR, "submit", durability, try, 32))
+        local n_jobs = math.max(1, seen * SECONDS // 1 | 0)
+        row("submit", durability, compare(function()
+            return rate(run_fresh(PRODUCT, "submit", durability, n_jobs, 32))
+        end, function()
+            return rate(run_fresh(FLOOR, "submit", durability, n_jobs, 32))
+        end), 0.7)
+    end
+end
+
+local function start()
+    print "\nfrom submit to the start of fetch, idle, normal"
+    local p50, p99, bare = {}, {}, {}
+    for i = 1, ROUNDS do
+        bare[i] = 1e6 / rate(run_fresh(FLOOR, "submit", "normal", 1000, 1))
+        local figures = run_fresh(PRODUCT, "start", IS_QUICK and 60 or 200)
+        p50[i], p99[i] = figures.p50 * 1e6, figures.p99 * 1e6
+    end
+    row_alone("start", "p50", summary(p50).median, "µs", "100 µs")
+    row_alone("start", "p99", summary(p99).median, "µs")
+    row_alone("start", "bare insert of the job, mean", summary(bare).median, "µs")
+end
+
+local function depth()
+    local deep = IS_QUICK and 200000 or 1000000
+    local n_targets, n_jobs = IS_QUICK and 5000 or 20000, IS_QUICK and 300 or 1500
+    title(("%s queued against 1 000"):format((number(deep))), "deep", "shallow")
+    remove(DEEP)
+    run(PRODUCT, "fill", DEEP, 1, deep)
+    row("depth", "drain 1 × 1, targets/s", compare(function()
+        copy(DEEP, STORE)
+        return rate(run(PRODUCT, "deep", STORE, n_targets))
+    end, function()
+        return rate(run_fresh(PRODUCT, "shallow", n_targets, 1000))
+    end), 0.9)
+    local resident = {}
+    for i = 1, ROUNDS do
+        copy(DEEP, STORE)
+        local many = run(PRODUCT, "resident", STORE, 500).bytes
+        remove(STORE)
+        run(PRODUCT, "fill", STORE, 1, 1000)
+        resident[i] = (many - run(PRODUCT, "resident", STORE, 500).bytes) / (deep - 1000)
+    end
+    remove(DEEP)
+    run(PRODUCT, "fill", DEEP, deep // 32, 32)
+    row("depth", "submit of 32 targets, jobs/s", compare(function()
+        copy(DEEP, STORE)
+        return rate(run(PRODUCT, "submit", STORE, "normal", n_jobs, 32))
+    end, function()
+        remove(STORE)
+        run(PRODUCT, "fill", STORE, 32, 32)
+        return rate(run(PRODUCT, "submit", STORE, "normal", n_jobs, 32))
+    end), 0.9)
+    row_alone("depth", "memory of a queued target", summary(resident).median, "bytes", "0")
+    remove(DEEP)
+end
+
+local function memory()
+    print "\nmemory"
+    local bytes = {}
+    for i = 1, IS_QUICK and 1 or 3 do
+        bytes[i] = run_fresh(PRODUCT, "live", IS_QUICK and 4000 or 12000).bytes
+    end
+    row_alone("memory", "an idle live job", summary(bytes).median, "bytes", "1 024")
+end
+
+local function machine()
+    local cpu = io.open("/proc/cpuinfo"):read("a"):match "model name%s*: ([^\n]*)" or "?"
+    local cores = io.popen("nproc"):read "l"
+    local disk = io.popen(("stat -f -c %%T '%s'"):format(FOLDER)):read "l"
+    return ("%s, %s cores, %s; %d rounds"):format(cpu, cores, disk, ROUNDS)
+end
+
+assert(os.execute(("mkdir -p '%s'"):format(FOLDER)))
+print(machine())
+print "median (lowest–highest); a ratio is the median of the rounds' ratios"
+for _, section in ipairs {
+    { "drain", drain }, { "submit", submit }, { "start", start }, { "depth", depth },
+    { "memory", memory },
+} do
+    if section[1]:find(ONLY, 1, true) then
+        section[2]()
+    end
+end
+remove(STORE)
+
+local path = os.getenv "BENCH_JSON"
+if path and path ~= "" then
+    local file = assert(io.open(path, "w"))
+    file:write(cjson.encode { machine = machine(), rounds = ROUNDS, rows = records }, "\n")
+    file:close()
+end
