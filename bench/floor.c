@@ -6,19 +6,22 @@
 //
 //   floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT
 //   floor submit STORE DURABILITY JOBS TARGETS_OF_EACH
+//   floor start STORE SAMPLES    idle; the insert of a job, and the wake-up of a thread
 //
 // STORE is made, and must not exist. Prints lines of a name and a number.
 
 #include "store_sqlite.h"
 
 #include "clock.h"
+#include "threads.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { RESULT_BYTES = 1024, TTL_MS = 86400000 };
+enum { RESULT_BYTES = 1024, TTL_MS = 86400000, IDLE_US = 15000, N_WARM = 10 };
 
 struct floor {
     struct store *store;
@@ -169,20 +172,106 @@ static int64_t submit(struct floor *floor, int64_t n_jobs, int64_t n_targets) {
     return clock_mono_us(NULL) - began_us;
 }
 
-int main(int argc, char **argv) {
-    bool is_drain = argc == 7 && strcmp(argv[1], "drain") == 0;
-    if (!is_drain && !(argc == 6 && strcmp(argv[1], "submit") == 0)) {
-        fputs("usage: floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT\n"
-              "       floor submit STORE DURABILITY JOBS TARGETS_OF_EACH\n",
-              stderr);
-        return 2;
+// --- start ---
+
+struct sleeper {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int64_t n_calls;
+    int64_t woken_us;  // 0: not yet
+};
+
+static void *sleep_and_stamp(void *argument) {
+    struct sleeper *sleeper = argument;
+    pthread_mutex_lock(&sleeper->lock);
+    for (int64_t seen = 0; seen >= 0; seen = sleeper->n_calls) {
+        while (sleeper->n_calls == seen)
+            pthread_cond_wait(&sleeper->wake, &sleeper->lock);
+        sleeper->woken_us = clock_mono_us(NULL);
     }
-    struct floor floor;
-    int64_t count = atoll(argv[4]), each = atoll(argv[5]);
-    floor_open(&floor, argv[2], argv[3]);
-    int64_t span_us =
-        is_drain ? drain(&floor, count, each, atoll(argv[6])) : submit(&floor, count, each);
-    floor_close(&floor);
+    pthread_mutex_unlock(&sleeper->lock);
+    return NULL;
+}
+
+static void call(struct sleeper *sleeper, int64_t n_calls) {
+    pthread_mutex_lock(&sleeper->lock);
+    sleeper->n_calls = n_calls;
+    sleeper->woken_us = 0;
+    pthread_cond_signal(&sleeper->wake);
+    pthread_mutex_unlock(&sleeper->lock);
+}
+
+static int64_t when_woken(struct sleeper *sleeper) {
+    int64_t woken_us = 0;
+    while (!woken_us) {
+        usleep(IDLE_US);
+        pthread_mutex_lock(&sleeper->lock);
+        woken_us = sleeper->woken_us;
+        pthread_mutex_unlock(&sleeper->lock);
+    }
+    return woken_us;
+}
+
+static int by_span(const void *a, const void *b) {
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static void start(struct floor *floor, int64_t n_samples) {
+    struct sleeper sleeper = {.n_calls = 0};
+    pthread_t thread;
+    int64_t *spans_us = malloc((size_t)n_samples * sizeof *spans_us);
+    pthread_mutex_init(&sleeper.lock, NULL);
+    threads_cond_init(&sleeper.wake);
+    if (!spans_us || threads_start(&thread, sleep_and_stamp, &sleeper))
+        die("start a thread", "no memory");
+    for (int64_t i = -N_WARM; i < n_samples; i++) {
+        usleep(IDLE_US);
+        int64_t began_us = clock_mono_us(NULL);
+        submit_one(floor, i, 1);
+        call(&sleeper, i + N_WARM + 1);
+        int64_t woken_us = when_woken(&sleeper);
+        if (i >= 0)
+            spans_us[i] = woken_us - began_us;
+    }
+    call(&sleeper, -1);
+    pthread_join(thread, NULL);
+    qsort(spans_us, (size_t)n_samples, sizeof *spans_us, by_span);
+    printf("p50 %.7f\np99 %.7f\n", (double)spans_us[n_samples / 2] / 1e6,
+           (double)spans_us[n_samples * 99 / 100] / 1e6);
+    free(spans_us);
+}
+
+// --- main ---
+
+static int usage(void) {
+    fputs("usage: floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT\n"
+          "       floor submit STORE DURABILITY JOBS TARGETS_OF_EACH\n"
+          "       floor start STORE SAMPLES\n",
+          stderr);
+    return 2;
+}
+
+static void print_span(int64_t count, int64_t span_us) {
     printf("count %" PRId64 "\nseconds %.6f\n", count, (double)span_us / 1e6);
+}
+
+int main(int argc, char **argv) {
+    const char *mode = argc > 1 ? argv[1] : "";
+    bool is_drain = argc == 7 && strcmp(mode, "drain") == 0;
+    bool is_submit = argc == 6 && strcmp(mode, "submit") == 0;
+    bool is_start = argc == 4 && strcmp(mode, "start") == 0;
+    if (!is_drain && !is_submit && !is_start)
+        return usage();
+    struct floor floor;
+    floor_open(&floor, argv[2], is_start ? "normal" : argv[3]);
+    int64_t count = atoll(argv[is_start ? 3 : 4]);
+    if (is_drain)
+        print_span(count, drain(&floor, count, atoll(argv[5]), atoll(argv[6])));
+    else if (is_submit)
+        print_span(count, submit(&floor, count, atoll(argv[5])));
+    else
+        start(&floor, count);
+    floor_close(&floor);
     return 0;
 }

@@ -4,7 +4,8 @@
 -- a name and a number, as floor does.
 --
 --   product.lua drain STORE DURABILITY TARGETS JOBS WORKERS
---   product.lua submit STORE DURABILITY JOBS TARGETS_OF_EACH    on a store that may hold others
+--   product.lua submit STORE DURABILITY JOBS TARGETS_OF_EACH [FETCH]    on a store with or
+--                                         without others; FETCH: a module with a check
 --   product.lua start STORE SAMPLES
 --   product.lua fill STORE JOBS TARGETS_OF_EACH
 --   product.lua deep STORE TARGETS        drains so many of the one job that fill has left
@@ -99,8 +100,11 @@ function modes.drain(store, durability, n_targets, n_jobs, n_workers)
 end
 
 -- Each job has another caller, as with many users; the list differs in its first URL.
-function modes.submit(store, durability, n_jobs, n_targets)
-    local client = assert(batch.client(config_of(store, { durability = durability })))
+function modes.submit(store, durability, n_jobs, n_targets, fetch)
+    local client = assert(batch.client(config_of(store, {
+        durability = durability,
+        fetch = fetch or function() end,
+    })))
     local name = tostring(core.now())
     local targets = list_of(n_targets, name)
     local began = core.now()
