@@ -304,16 +304,11 @@ end
 -- @treturn[2] nil
 -- @treturn[2] string the sentence
 -- @treturn[2] string `timeout`: fetches still run
-<<<<<<< HEAD
 function methods:close(seconds)
     local handle = check_self(self)
     local is_closed, message, code = handle:close(seconds)
     self._is_closed = is_closed
     return is_closed, message, code
-=======
-function methods:close(seconds)
-    return check_self(self):close(seconds)
->>>>>>> ccf5bec (make docs knows each module's head and its exports)
 end
 
 -- The handle, if this runner's program does the work itself.
