@@ -123,8 +123,9 @@ describe("the fields of batch.new", function()
 
     it("are kept as given, durations as seconds and sizes as bytes", function()
         local function fetch() end
+        local store = assert(require("batch").store.open(":memory:"))
         local full = assert(fields.check("batch", {
-            store = io.stdout,
+            store = store,
             fetch = fetch,
             workers = 256,
             ttl = "1h30m",
@@ -134,7 +135,7 @@ describe("the fields of batch.new", function()
             hooks = { job = fetch },
             log = fetch,
         }))
-        assert.equal(io.stdout, full.store)
+        assert.equal(store, full.store)
         assert.equal(fetch, full.fetch)
         assert.equal(256, full.workers)
         assert.equal(5400, full.ttl)
