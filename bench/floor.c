@@ -91,9 +91,9 @@ static void insert_job(struct floor *floor, int64_t number, int64_t n_targets) {
     char id[JOB_ID_SIZE];
     uint64_t key[STORE_KEY_SIZE / sizeof(uint64_t)];
     sqlite3_stmt *job = floor->insert_job;
-    int64_t now = clock_wall_ms(NULL) & 0xffffffffffff;
+    uint64_t now = (uint64_t)clock_wall_ms(NULL) & 0xffffffffffff;
     snprintf(id, sizeof id, "%08x-%04x-7%03x-8%03x-%012" PRIx64, (unsigned)(now >> 16),
-             (unsigned)(now & 0xffff), (unsigned)(number & 0xfff), (unsigned)(number >> 12 & 0xfff),
+             (unsigned)(now & 0xffff), (unsigned)number & 0xfff, (unsigned)number >> 12 & 0xfff,
              roll(floor) >> 16);
     for (size_t i = 0; i < sizeof key / sizeof *key; i++)
         key[i] = roll(floor) * 0x9e3779b97f4a7c15u;

@@ -71,6 +71,7 @@ static inline bool compat_tointegral(lua_State *L, int index, int64_t *out_value
     return is_integral;
 #else
     double value = lua_tonumber(L, index);
+    // cppcheck-suppress incorrectLogicOperator ; it does not read hexadecimal floats
     if (!(value >= -0x1p63 && value < 0x1p63) || value != (double)(int64_t)value)
         return false;
     *out_value = (int64_t)value;

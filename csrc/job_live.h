@@ -65,8 +65,8 @@ void live_map_each(const struct live_map *map, void (*visit)(struct live *live, 
 // The input at next_idx. STATUS_NOTHING when the window has to be filled first.
 int live_input(const struct live *live, struct target *out_target);
 
-// Fills the window of a job that has not begun with the first of its inputs, which saves reading them
-// back. Without memory for it the window stays empty.
+// Fills the window of a job that has not begun with the first of its inputs, which saves reading
+// them back. Without memory for it the window stays empty.
 void live_prime(struct live *live, const struct targets *targets);
 
 // Moves on to the next target.

@@ -106,7 +106,8 @@ static struct lworker_source *read_source(lua_State *L, const struct clock *cloc
 
 // Opens the runner in the place of the store that the settings name. Holds nothing that an error of
 // Lua could lose: the box is collected.
-static int open_in(lua_State *L, struct lrunner *box, struct runner_config *config) {
+static int open_in(lua_State *L, struct lrunner *box, const struct runner_config *config) {
+    struct runner_config placed = *config;
     struct fault fault;
     struct place place;
     int status;
@@ -118,8 +119,8 @@ static int open_in(lua_State *L, struct lrunner *box, struct runner_config *conf
         status = place_open(luaL_checkstring(L, -1), &place, &fault);
     lua_pop(L, 1);
     if (!status) {
-        config->place = &place;
-        status = runner_open(config, &box->runner, &fault);
+        placed.place = &place;
+        status = runner_open(&placed, &box->runner, &fault);
         place_close(&place);
     }
     return status ? lcore_refuse(L, status, fault.text) : 0;
