@@ -10,9 +10,11 @@
 -- only the sections with it in their title).
 
 local cjson = require "cjson"
+local core = require "batch.core"
 
 local IS_QUICK = (os.getenv "BENCH_QUICK" or "0") ~= "0"
 local ROUNDS = IS_QUICK and 3 or 5
+local PATIENCE = IS_QUICK and 4 or 25  -- seconds for a row; past it three rounds are enough
 local SECONDS = IS_QUICK and 0.2 or 1.2  -- that the floor shall take in one round of drain
 local FOLDER = os.getenv "BENCH_DIR" or "build/bench"
 local ONLY = os.getenv "BENCH_ONLY" or ""
@@ -64,16 +66,20 @@ local function summary(values)
     table.sort(sorted)
     local n = #sorted
     local middle = (sorted[(n + 1) // 2] + sorted[n // 2 + 1]) / 2
-    return { median = middle, min = sorted[1], max = sorted[n] }
+    return { median = middle, min = sorted[1], max = sorted[n], rounds = n }
 end
 
--- Runs both in turns, so many rounds; what they return is compared as more over less.
+-- Runs both in turns, round by round.
 local function compare(measure, measure_base)
     local values, bases, ratios = {}, {}, {}
+    local began = core.now()
     for i = 1, ROUNDS do
         bases[i] = measure_base()
         values[i] = measure()
         ratios[i] = values[i] / bases[i]
+        if i >= 3 and core.now() - began > PATIENCE then
+            break
+        end
     end
     return { value = summary(values), base = summary(bases), ratio = summary(ratios) }
 end
@@ -96,8 +102,9 @@ end
 -- The dash between two numbers has three bytes and one column.
 local function row(section, name, compared, goal)
     local ratio = compared.ratio
-    print(("%-34s %27s %27s  %.2f (%.2f–%.2f)  %s"):format(name, span(compared.value),
-        span(compared.base), ratio.median, ratio.min, ratio.max, goal or "–"))
+    local few = ratio.rounds < ROUNDS and ("  (%d rounds)"):format(ratio.rounds) or ""
+    print(("%-34s %27s %27s  %.2f (%.2f–%.2f)  %s%s"):format(name, span(compared.value),
+        span(compared.base), ratio.median, ratio.min, ratio.max, goal or "–", few))
     records[#records + 1] = { section = section, name = name, goal = goal, value = compared.value,
         base = compared.base, ratio = ratio }
 end

@@ -56,6 +56,13 @@ local function wait_at(gate)
     end
 end
 
+-- Opened until the runner is closed: its workers may come to the gate again.
+local function close_with(runner, gate)
+    local opened = io.open(gate, "w")
+    runner:close()
+    opened:close()
+end
+
 local function report(figures)
     for name, value in pairs(figures) do
         print(("%s %.9g"):format(name, value))
@@ -216,8 +223,7 @@ function modes.live(store, n_jobs)
     local warm = n_jobs // 4  -- fills SQLite's caches
     local before = grow(1, warm)
     local after = grow(warm + 1, n_jobs)
-    io.open(gate, "w"):close()
-    runner:close()
+    close_with(runner, gate)
     report { bytes = (after - before) / (n_jobs - warm) }
 end
 
@@ -230,8 +236,7 @@ function modes.resident(store, n_done)
         core.poll_fd(runner:fd(), 0.02)
     end
     report { bytes = measure_memory() }
-    io.open(gate, "w"):close()
-    runner:close()
+    close_with(runner, gate)
 end
 
 local arguments = {}
