@@ -123,6 +123,19 @@ describe("a store", function()
         assert.is_true(lfs.attributes(fresh.path "batch.db", "size") < 2e6)
     end)
 
+    it("writes little when it drops much", function()
+        local runner, store = fresh.runner { max_bytes = "1GiB" }, fresh.store()
+        local content = ("x"):rep(2 ^ 20)
+        local large = {}
+        for i = 1, 20 do
+            large[i] = content
+        end
+        finished(runner, "ann", large)
+        finished(runner, "bob", { "x" })
+        assert.equal(1, store:evict_oldest(0))
+        assert.is_true(lfs.attributes(fresh.path "batch.db-wal", "size") < 10 * 2 ^ 20)
+    end)
+
     it("says what is wrong with an argument to the programmer", function()
         local store = fresh.store()
         assert.has_error(function() store:job_by_idem() end)
