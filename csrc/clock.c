@@ -4,6 +4,7 @@
 
 #include "clock.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 // Short enough that a test does not feel it, long enough to leave a core idle.
@@ -13,8 +14,27 @@ enum { VIRTUAL_NAP_US = 1000 };
 enum { VIRTUAL_BEGIN_US = 1000000 };
 
 void clock_init(struct clock *clock, int64_t wall_ms) {
+    atomic_init(&clock->n_holders, 1);
     atomic_init(&clock->wall_ms, wall_ms);
     atomic_init(&clock->mono_us, VIRTUAL_BEGIN_US);
+}
+
+struct clock *clock_new(int64_t wall_ms) {
+    struct clock *clock = malloc(sizeof *clock);
+    if (clock)
+        clock_init(clock, wall_ms);
+    return clock;
+}
+
+struct clock *clock_hold(struct clock *clock) {
+    if (clock)
+        atomic_fetch_add(&clock->n_holders, 1);
+    return clock;
+}
+
+void clock_drop(struct clock *clock) {
+    if (clock && atomic_fetch_sub(&clock->n_holders, 1) == 1)
+        free(clock);
 }
 
 void clock_advance(struct clock *clock, int64_t span_ms) {

@@ -11,12 +11,20 @@
 #include <stdint.h>
 
 struct clock {
+    _Atomic int n_holders;    // of one made by clock_new
     _Atomic int64_t wall_ms;  // since the epoch
     _Atomic int64_t mono_us;  // never 0
 };
 
 // Makes a virtual clock that shows wall_ms and stands still.
 void clock_init(struct clock *clock, int64_t wall_ms);
+
+// One in memory of its own, which its last holder frees: a thread that was abandoned may look at
+// the clock when all else is gone. NULL when memory ran out.
+struct clock *clock_new(int64_t wall_ms);
+// These do nothing to NULL, the system's clock.
+struct clock *clock_hold(struct clock *clock);
+void clock_drop(struct clock *clock);
 
 // Moves a virtual clock forward by span_ms, both its faces.
 void clock_advance(struct clock *clock, int64_t span_ms);

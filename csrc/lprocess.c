@@ -19,7 +19,8 @@
 static volatile sig_atomic_t caught;
 
 struct clock *lprocess_check_clock(lua_State *L, int index) {
-    return luaL_checkudata(L, index, CLOCK_TYPE);
+    struct clock **box = luaL_checkudata(L, index, CLOCK_TYPE);
+    return *box;
 }
 
 // now() → seconds since the epoch
@@ -96,11 +97,17 @@ static int function_pid(lua_State *L) {
 // clock([now]) → a virtual clock that stands still
 static int function_clock(lua_State *L) {
     double now = luaL_optnumber(L, 1, (double)clock_wall_ms(NULL) / 1e3);
-    struct clock *clock = lua_newuserdata(L, sizeof *clock);
-    clock_init(clock, llround(now * 1e3));
+    struct clock **box = lua_newuserdata(L, sizeof *box);
+    *box = NULL;
     luaL_getmetatable(L, CLOCK_TYPE);
     lua_setmetatable(L, -2);
-    return 1;
+    *box = clock_new(llround(now * 1e3));
+    return *box ? 1 : luaL_error(L, "out of memory");
+}
+
+static int clock_gc(lua_State *L) {
+    clock_drop(lprocess_check_clock(L, 1));
+    return 0;
 }
 
 static int clock_method_advance(lua_State *L) {
@@ -136,6 +143,8 @@ static const luaL_Reg clock_methods[] = {
 
 void lprocess_register(lua_State *L) {
     luaL_newmetatable(L, CLOCK_TYPE);
+    lua_pushcfunction(L, clock_gc);
+    lua_setfield(L, -2, "__gc");
     lua_newtable(L);
     luaL_setfuncs(L, clock_methods, 0);
     lua_setfield(L, -2, "__index");

@@ -95,7 +95,7 @@ static void read_config(lua_State *L, struct runner_config *config) {
     config->wanted = (unsigned)integer_field(L, "wanted");
 }
 
-static struct lworker_source *read_source(lua_State *L, const struct clock *clock) {
+static struct lworker_source *read_source(lua_State *L, struct clock *clock) {
     struct lworker_settings settings = {.clock = clock};
     settings.path = text_field(L, "path", NULL);
     settings.cpath = text_field(L, "cpath", NULL);

@@ -50,6 +50,7 @@ struct lworker_source *lworker_source_new(const struct lworker_settings *setting
     char *place = (char *)(source + 1);
     atomic_init(&source->n_holders, 1);
     source->settings = *settings;
+    clock_hold(settings->clock);
     source->settings.path = put(&place, settings->path, path);
     source->settings.cpath = put(&place, settings->cpath, cpath);
     source->settings.kind = put(&place, settings->kind, kind);
@@ -58,8 +59,10 @@ struct lworker_source *lworker_source_new(const struct lworker_settings *setting
 }
 
 void lworker_source_free(struct lworker_source *source) {
-    if (source && atomic_fetch_sub(&source->n_holders, 1) == 1)
-        free(source);
+    if (!source || atomic_fetch_sub(&source->n_holders, 1) > 1)
+        return;
+    clock_drop(source->settings.clock);
+    free(source);
 }
 
 static void set_path(lua_State *L, const char *field, const char *value) {

@@ -19,7 +19,7 @@ struct lworker_settings {
     const char *kind;   // "module": fetch is a module's name; "carried": what carry.pack made
     const char *fetch;
     size_t fetch_len;
-    const struct clock *clock;
+    struct clock *clock;  // held
 };
 
 // Copies the settings. NULL when memory ran out.

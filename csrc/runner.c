@@ -140,6 +140,7 @@ static void release(struct runner *runner) {
     live_map_fini(&runner->jobs);
     rotation_fini(&runner->rotation);
     place_close(&runner->place);
+    clock_drop(runner->config.clock);
     pthread_cond_destroy(&runner->changed);
     pthread_cond_destroy(&runner->has_work);
     pthread_cond_destroy(&runner->keep);
@@ -152,6 +153,7 @@ static struct runner *prepare(const struct runner_config *config) {
     if (!runner)
         return NULL;
     runner->config = *config;
+    clock_hold(config->clock);
     runner->pid = getpid();
     runner->generation = owners_fork_generation();
     runner->evict_above = config->max_bytes;

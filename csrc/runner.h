@@ -43,7 +43,7 @@ struct fetcher {
 
 struct runner_config {
     const struct place *place;  // copied
-    const struct clock *clock;  // NULL: the system's; outlives the runner
+    struct clock *clock;        // held; NULL: the system's
     enum executor executor;
     int workers;
     struct caps caps;

@@ -109,7 +109,6 @@ local function open(config, executor, clock, is_fetch_given)
         log = config.log,
         check = fetch.check,
         is_manual = executor == "manual",
-        clock = clock,
     })
 end
 

@@ -320,7 +320,7 @@ function methods:_hands(name)
     return handle
 end
 
--- Makes a runner of a handle of the core. parts: hooks, log, check, is_manual, clock.
+-- Makes a runner of a handle of the core. parts: hooks, log, check, is_manual.
 local function new(handle, parts)
     return setmetatable({
         _handle = handle,
@@ -328,7 +328,6 @@ local function new(handle, parts)
         _log = parts.log,
         _check = parts.check,
         _is_manual = parts.is_manual,
-        _clock = parts.clock,  -- the core uses it for as long as the runner lives
     }, metatable)
 end
 
