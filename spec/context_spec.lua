@@ -3,6 +3,7 @@
 -- What a fetch is told, and its ctx.
 
 local cjson = require "cjson"
+local eventually = require "spec.support.eventually"
 local worker = require "spec.support.worker"
 
 describe("a fetch function", function()
@@ -94,9 +95,9 @@ describe("ctx:sleep", function()
             end,
         }
         local id = assert(runner:submit("spec", { { url = "a" }, { url = "b" } }))
-        worker.eventually(function() return runner:status(id).status == "running" end)
+        eventually(function() return runner:status(id).status == "running" end)
         assert.is_true(runner:cancel(id))
-        worker.eventually(function() return runner:status(id).targets_done == 1 end, 5)
+        eventually(function() return runner:status(id).targets_done == 1 end, 5)
         local job, targets = runner:status(id)
         assert.same({ "cancelled", "[false,true,false]", "pending" },
             { job.status, targets[1].result.content, targets[2].status })

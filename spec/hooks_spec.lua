@@ -4,6 +4,7 @@
 
 local batch = require "batch"
 local core = require "batch.core"
+local eventually = require "spec.support.eventually"
 local worker = require "spec.support.worker"
 
 -- Hooks that write down each call as a list: its kind, its arguments.
@@ -57,7 +58,7 @@ describe("hooks", function()
         assert(runner:wait(b, 10))
         runner:finish(first, "x")
         assert(runner:wait(a, 10))
-        worker.eventually(function()
+        eventually(function()
             runner:poll()
             return #of_kind(calls, "depth") == 4
         end)
@@ -130,7 +131,7 @@ describe("hooks", function()
         runner:finish(task, "x")
         local third = assert(runner:submit("spec", { { url = "d" } }))
         runner:cancel(third)
-        worker.eventually(function()
+        eventually(function()
             runner:poll()
             return #of_kind(calls, "job") == 3 and #of_kind(calls, "target") == 2
         end)
@@ -187,7 +188,7 @@ describe("hooks", function()
         assert.equal(0, #calls)
         -- depth 1, inflight 1 and 0, target, job, job_seconds, depth 0
         local count = 0
-        worker.eventually(function()
+        eventually(function()
             count = count + runner:poll()
             return count >= 7
         end)
@@ -227,7 +228,7 @@ describe("the list of events", function()
         local runner = open_manual { hooks = { inflight = function() end } }
         runner:submit("spec", { { url = "a" } })
         for _ = 1, 10000 do
-            runner:later(worker.eventually(function() return (runner:take()) end), "again", 0)
+            runner:later(eventually(function() return (runner:take()) end), "again", 0)
             if runner:stats().retries % 1000 == 0 then
                 collectgarbage()
             end

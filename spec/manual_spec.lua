@@ -3,6 +3,7 @@
 -- The manual executor: tasks in the program's own hands.
 
 local batch = require "batch"
+local eventually = require "spec.support.eventually"
 local worker = require "spec.support.worker"
 
 local function open(config)
@@ -23,7 +24,7 @@ end
 
 -- Takes the next task, waiting for the outcome before it to be stored.
 local function take(runner)
-    return worker.eventually(function() return (runner:take()) end)
+    return eventually(function() return (runner:take()) end)
 end
 
 local function targets_of(runner, id)
@@ -100,7 +101,7 @@ describe("take", function()
         local task = take(runner)
         assert.is_true(runner:cancel(id))
         runner:finish(task, "A")
-        worker.eventually(function() return targets_of(runner, id)[1].status == "done" end)
+        eventually(function() return targets_of(runner, id)[1].status == "done" end)
         assert.is_nil((runner:take()))
         assert.same({ "cancelled", "pending" },
             { runner:status(id).status, targets_of(runner, id)[2].status })

@@ -3,6 +3,7 @@
 -- The virtual clock and the scripted fetch.
 
 local batch = require "batch"
+local eventually = require "spec.support.eventually"
 local testing = require "batch.testing"
 local worker = require "spec.support.worker"
 
@@ -95,7 +96,7 @@ describe("a virtual clock", function()
         local id = submit(runner, "a")
         runner:drain(testing.script { a = "A" })
         clock:advance(3600)
-        worker.eventually(function()
+        eventually(function()
             return select(3, runner:status(id)) == "not_found"
         end)
         assert.equal(0, runner:stats().store_bytes)
@@ -142,7 +143,7 @@ describe("a virtual clock", function()
             fetch = testing.script { default = testing.hangs() },
         }
         local id = submit(runner, "a")
-        worker.eventually(function() return runner:status(id).status == "running" end)
+        eventually(function() return runner:status(id).status == "running" end)
         clock:advance(301)
         assert.equal("failed", runner:wait(id, 10).status)
         assert.equal("timed out", target_of(runner, id).error)
@@ -156,7 +157,7 @@ describe("a virtual clock", function()
         }
         local id = submit(runner, "a")
         for retries = 1, 2 do
-            worker.eventually(function() return runner:stats().retries == retries end)
+            eventually(function() return runner:stats().retries == retries end)
             clock:advance(3600)
         end
         assert.equal("done", runner:wait(id, 10).status)
@@ -225,7 +226,7 @@ describe("a scripted fetch", function()
     it("plays on worker threads", function()
         local runner, clock = open { fetch = testing.script(script), log = log }
         local id = submit(runner, "a", "b", "c", "d", "e", "f", "g", "h", "i")
-        worker.eventually(function()
+        eventually(function()
             clock:advance(1)
             return runner:status(id).status == "partial"
         end, 20)

@@ -2,6 +2,7 @@
 --
 -- A fetch that outlives target_timeout: stopped where it can be, abandoned where it cannot.
 
+local eventually = require "spec.support.eventually"
 local testing = require "batch.testing"
 local worker = require "spec.support.worker"
 
@@ -174,7 +175,7 @@ local function start_stuck(runner, seconds, n_jobs)
         ids[i] = assert(runner:submit("spec",
             { { url = "stuck" .. i, options = { sleep = seconds } }, { url = "free" .. i } }))
     end
-    worker.eventually(function() return runner:stats().inflight_targets == n_jobs end)
+    eventually(function() return runner:stats().inflight_targets == n_jobs end)
     return ids
 end
 
@@ -225,7 +226,7 @@ describe("code that is stuck in C", function()
         local runner, clock = open(1)
         start_stuck(runner, 2, 1)
         clock:advance(66)
-        worker.eventually(function() return runner:stats().abandoned_threads == 1 end)
+        eventually(function() return runner:stats().abandoned_threads == 1 end)
         local began = os.time()
         assert.is_true(runner:close())
         assert.is_true(os.time() - began <= 1)
@@ -236,7 +237,7 @@ describe("code that is stuck in C", function()
         local ids = start_stuck(runner, 2, 17)
         assert.is_true(runner:stats().healthy)
         clock:advance(66)
-        worker.eventually(function() return runner:stats().abandoned_threads == 17 end)
+        eventually(function() return runner:stats().abandoned_threads == 17 end)
         assert.is_false(runner:stats().healthy)
         for _, id in ipairs(ids) do
             assert.equal("partial", runner:wait(id, 10).status)

@@ -2,6 +2,7 @@
 --
 -- Whose turn it is: jobs on worker threads.
 
+local eventually = require "spec.support.eventually"
 local worker = require "spec.support.worker"
 
 describe("a job", function()
@@ -39,7 +40,7 @@ describe("a job", function()
         }
         local a = assert(runner:submit("spec", { { url = "a" } }))
         local b = assert(runner:submit("spec", { { url = "b" } }))
-        worker.eventually(function() return runner:stats().inflight_targets == 1 end)
+        eventually(function() return runner:stats().inflight_targets == 1 end)
         local running, queued = runner:status(a), runner:status(b)
         assert.same({ "running", "queued" }, { running.status, queued.status })
         assert.is_number(running.started_at)

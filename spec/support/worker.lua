@@ -59,19 +59,6 @@ local function outcome(fetch, config, target)
     return outcomes[1], log
 end
 
--- Waits until claim() is true, and returns what it returned; fails after some seconds.
-local function eventually(claim, seconds)
-    local due = core.now() + (seconds or 10)
-    repeat
-        local value = claim()
-        if value then
-            return value
-        end
-        core.poll_fd(-1, 0.002)
-    until core.now() > due
-    error("it did not come true in time", 2)
-end
-
 -- Sleeps without a loop of the processor.
 local function pause(seconds)
     core.poll_fd(-1, seconds)
@@ -108,7 +95,6 @@ return {
     close_all = close_all,
     run = run,
     outcome = outcome,
-    eventually = eventually,
     pause = pause,
     folder = folder,
 }
