@@ -32,6 +32,11 @@ local function keep(runner, ...)
     return runner, ...
 end
 
+-- Lets go of the runner opened last.
+local function forget()
+    return table.remove(opened)
+end
+
 local function close_all()
     for i = #opened, 1, -1 do
         opened[i]:close(10)
@@ -92,6 +97,7 @@ return {
     program = program,
     open = open,
     keep = keep,
+    forget = forget,
     close_all = close_all,
     run = run,
     outcome = outcome,
