@@ -234,9 +234,6 @@ bool runner_work(void *context, struct hand *hand) {
     pthread_mutex_lock(&runner->lock);
     int status = take_locked(runner, hand, &task);
     bool has_more = !status && runner->rotation.n_ready > 0;
-    // While the lock is held nobody can see the task without its hand being in flight.
-    if (!status)
-        hand_begin(hand, task->job->key, task->deadline_us);
     pthread_mutex_unlock(&runner->lock);
     if (status)
         return false;
@@ -245,6 +242,9 @@ bool runner_work(void *context, struct hand *hand) {
     else if (has_more)
         commit_nudge(runner->queue);
     void (*fetch)(void *, struct task *) = runner->config.fetcher.fetch;
+    // The runner is not touched from here on until the fetch has come back in time: whoever
+    // abandons the hand may free it.
+    hand_begin(hand, task->job->key, task->deadline_us);
     fetch(hand->state_of_fetch, task);
     if (!hand_end(hand)) {
         task_free(task);
