@@ -168,9 +168,7 @@ describe("close", function()
     end)
 
     it("happens when the runner is collected", function()
-        local runner, submit = start()
-        local id = submit "result"
-        runner, submit = nil, nil  -- luacheck: ignore 311
+        local id = select(2, start()) "result"
         local weak = setmetatable({ worker.forget() }, { __mode = "v" })
         collectgarbage()
         collectgarbage()
@@ -196,11 +194,15 @@ describe("a process that ends without close", function()
         %s
     ]]
 
+    -- The leak check of a sanitizer stumbles over threads that still run.
+    local WITHOUT_LEAK_CHECK = "LSAN_OPTIONS=detect_leaks=0"
+
     it("ends well, twenty times", function()
         for i = 1, 20 do
             local ending = ({ "", "os.exit(0)", "os.exit(0, true)", "runner = nil" })[i % 4 + 1]
             local path = ("%s/%d.db"):format(folder, i)
-            local output, is_well = worker.program(PROGRAM:format(path, ending))
+            local output, is_well = worker.program(PROGRAM:format(path, ending),
+                WITHOUT_LEAK_CHECK)
             assert.same({ "", true }, { output, is_well }, ending)
             local store = assert(batch.store.open(path))
             assert.is_true(store:check())
@@ -209,14 +211,15 @@ describe("a process that ends without close", function()
     end)
 
     it("ends well when it raises", function()
-        local output, is_well = worker.program(PROGRAM:format(folder .. "/a.db", "error 'over'"))
+        local output, is_well = worker.program(PROGRAM:format(folder .. "/a.db", "error 'over'"),
+            WITHOUT_LEAK_CHECK)
         assert.is_false(is_well)
         assert.matches("over", output, 1, true)
         assert.is_nil(output:find("fault", 1, true))
     end)
 
     it("ends well while a fetch hangs in C", function()
-        local output, is_well = worker.program [[
+        local output, is_well = worker.program([[
             local batch = require "batch"
             local runner = assert(batch.new {
                 store = ":memory:",
@@ -225,7 +228,7 @@ describe("a process that ends without close", function()
             runner:submit("spec", { { url = "a" } })
             runner:close(0.1)
             os.exit(0)
-        ]]
+        ]], WITHOUT_LEAK_CHECK)
         assert.same({ "", true }, { output, is_well })
     end)
 end)

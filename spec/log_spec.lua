@@ -28,7 +28,7 @@ describe("the log", function()
                 fetch = function() error "boom \"quoted\"\nsecond line" end,
             }
             runner:wait(runner:submit("spec", { { url = "a" } }), 10)
-            os.exit(0)
+            runner:close()
         ]]
         local stamp = "time=%d+%-%d+%-%d+T%d+:%d+:%d+%.%d+Z"
         assert.matches("^" .. stamp .. ' level=error message="[^\n]+\n$', text)

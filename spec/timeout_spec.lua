@@ -180,7 +180,15 @@ local function start_stuck(runner, seconds, n_jobs)
 end
 
 describe("code that is stuck in C", function()
-    after_each(worker.close_all)
+    local n_threads
+
+    before_each(function() n_threads = worker.count_threads() end)
+
+    -- Whoever looks for leaks at the end of the process stumbles over threads that still run.
+    after_each(function()
+        worker.close_all()
+        eventually(function() return worker.count_threads() <= n_threads end)
+    end)
 
     local function open(n_workers)
         local runner, clock = testing.runner {

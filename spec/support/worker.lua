@@ -69,6 +69,14 @@ local function pause(seconds)
     core.poll_fd(-1, seconds)
 end
 
+-- How many threads this process has.
+local function count_threads()
+    local pipe = assert(io.popen(("ls /proc/%d/task | wc -l"):format(core.pid())))
+    local count = pipe:read "*n"
+    pipe:close()
+    return count
+end
+
 -- A folder that nobody else uses.
 local function folder()
     local path = os.tmpname()
@@ -77,15 +85,15 @@ local function folder()
     return path
 end
 
--- What a program of its own writes to standard error, and whether it ended well. limits: shell
--- commands before it.
-local function program(text, limits)
+-- What a program of its own writes to standard error, and whether it ended well. before: words of
+-- the shell that stand before it.
+local function program(text, before)
     local path = os.tmpname()
     local file = assert(io.open(path, "w"))
     file:write(text)
     file:close()
     local interpreter = os.getenv "LUA" or (jit and "luajit" or _VERSION:lower():gsub(" ", ""))
-    local pipe = assert(io.popen(("%s %s %s 2>&1 >/dev/null; echo $?"):format(limits or "",
+    local pipe = assert(io.popen(("%s %s %s 2>&1 >/dev/null; echo $?"):format(before or "",
         interpreter, path)))
     local output, status = pipe:read("*a"):match "^(.-)(%d+)\n$"
     pipe:close()
@@ -102,5 +110,6 @@ return {
     run = run,
     outcome = outcome,
     pause = pause,
+    count_threads = count_threads,
     folder = folder,
 }
