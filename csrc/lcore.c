@@ -32,6 +32,14 @@ int64_t lcore_check_whole(lua_State *L, int index, double unit) {
     return whole(number);
 }
 
+void lcore_check_process(lua_State *L, int64_t pid) {
+    if (pid)
+        luaL_error(L,
+                   "open the runner in init_worker_by_lua: nothing survives the fork"
+                   " (this one was opened by process %d)",
+                   (int)pid);
+}
+
 // use_json(decode): what turns stored JSON into tables
 static int function_use_json(lua_State *L) {
     luaL_checktype(L, 1, LUA_TFUNCTION);

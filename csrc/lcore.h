@@ -17,6 +17,9 @@ int lcore_refuse(lua_State *L, int status, const char *message);
 // infinities included, cut to it. Raises for NaN.
 int64_t lcore_check_whole(lua_State *L, int index, double unit);
 
+// Raises when what is used was opened by another process than this one: pid, if not 0.
+void lcore_check_process(lua_State *L, int64_t pid);
+
 __attribute__((visibility("default"))) int luaopen_batch_core(lua_State *L);
 
 #endif

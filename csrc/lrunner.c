@@ -19,12 +19,7 @@ struct lrunner *lrunner_check(lua_State *L, int index) {
     struct lrunner *box = luaL_checkudata(L, index, LRUNNER_TYPE);
     if (!box->runner)
         luaL_error(L, "attempt to use a closed runner");
-    int64_t pid = runner_foreign_pid(box->runner);
-    if (pid)
-        luaL_error(L,
-                   "open the runner in init_worker_by_lua: nothing survives the fork"
-                   " (this one was opened by process %d)",
-                   (int)pid);
+    lcore_check_process(L, runner_foreign_pid(box->runner));
     return box;
 }
 
@@ -179,6 +174,14 @@ static int method_close(lua_State *L) {
     return 1;
 }
 
+// check_process(): raises in a fork's child; close does not, for collectors call it too
+static int method_check_process(lua_State *L) {
+    struct lrunner *box = luaL_checkudata(L, 1, LRUNNER_TYPE);
+    if (box->runner)
+        lcore_check_process(L, runner_foreign_pid(box->runner));
+    return 0;
+}
+
 static int method_gc(lua_State *L) {
     struct lrunner *box = luaL_checkudata(L, 1, LRUNNER_TYPE);
     close_box(box, GC_PATIENCE_MS);
@@ -238,6 +241,7 @@ static const luaL_Reg write_methods[] = {
     {"cancel", method_cancel},
     {"touch", method_touch},
     {"close", method_close},
+    {"check_process", method_check_process},
     {NULL, NULL},
 };
 

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LSTORE_TYPE "batch.store"
 
@@ -24,12 +25,19 @@ struct lstore {
     struct place place;
     struct owners *owners;
     struct store *store;  // NULL: closed
+    int64_t pid;          // who opened it
+    unsigned generation;
 };
+
+static bool is_foreign(const struct lstore *box) {
+    return box->generation != owners_fork_generation();
+}
 
 static struct lstore *check_store(lua_State *L) {
     struct lstore *box = luaL_checkudata(L, 1, LSTORE_TYPE);
     if (!box->store)
         luaL_error(L, "attempt to use a closed store");
+    lcore_check_process(L, is_foreign(box) ? box->pid : 0);
     return box;
 }
 
@@ -42,7 +50,8 @@ const struct place *lstore_place(lua_State *L, int index) {
 
 static int close_box(lua_State *L) {
     struct lstore *box = luaL_checkudata(L, 1, LSTORE_TYPE);
-    if (box->store)
+    // In a fork's child the connection is its parent's: forget it.
+    if (box->store && !is_foreign(box))
         box->store->ops->close(box->store);
     owners_close(box->owners);
     place_close(&box->place);
@@ -63,6 +72,8 @@ int lstore_open(lua_State *L) {
     struct lstore *box = lua_newuserdata(L, sizeof *box);
     memset(box, 0, sizeof *box);
     box->place.memory_fd = -1;
+    box->pid = getpid();
+    box->generation = owners_fork_generation();
     luaL_getmetatable(L, LSTORE_TYPE);
     lua_setmetatable(L, -2);
     int status = place_open(path, &box->place, &fault);

@@ -306,6 +306,7 @@ end
 -- @treturn[2] string `timeout`: fetches still run
 function methods:close(seconds)
     local handle = check_self(self)
+    handle:check_process()
     local is_closed, message, code = handle:close(seconds)
     self._is_closed = is_closed
     return is_closed, message, code
