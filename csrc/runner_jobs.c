@@ -399,13 +399,14 @@ void runner_claim(struct runner *runner) {
     struct errand *errand = &runner->claim;
     pthread_mutex_lock(&runner->lock);
     int64_t can_start = runner->workers ? 2 * runner->config.workers : CLAIM_AT_ONCE;
-    errand->n_jobs = can_start - (int64_t)runner->rotation.n_ready;
-    bool is_wanted = errand->n_jobs > 0 && !errand->is_running && !runner->is_stopped;
+    can_start -= (int64_t)runner->rotation.n_ready;
+    bool is_wanted = can_start > 0 && !errand->is_running && !runner->is_stopped;
     errand->is_running |= is_wanted;
     pthread_mutex_unlock(&runner->lock);
     if (!is_wanted)
         return;
     errand->runner = runner;
+    errand->n_jobs = can_start;
     errand->item = (struct commit_item){.apply = apply_claim, .done = claim_done};
     commit_leave(runner->queue, &errand->item, COMMIT_BY_COMMITTER);
 }

@@ -88,7 +88,8 @@ static bool begin_errand(struct runner *runner, struct errand *errand) {
     bool is_free = !errand->is_running && !runner->is_stopped;
     errand->is_running |= is_free;
     pthread_mutex_unlock(&runner->lock);
-    errand->runner = runner;
+    if (is_free)
+        errand->runner = runner;
     return is_free;
 }
 
