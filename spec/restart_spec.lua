@@ -188,6 +188,11 @@ describe("a target that takes its process with it", function()
     assert(runner:close())
     ]]
 
+    -- An exit in another thread than the first runs libcrypto's clean-up there: ThreadSanitizer
+    -- finds races in it, and the leak check of AddressSanitizer does not bear it.
+    local UNWATCHED = 'ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"'
+        .. ' TSAN_OPTIONS="$TSAN_OPTIONS:report_bugs=0"'
+
     local function count(line)
         local n = 0
         for _, other in ipairs(folder:lines("fetched")) do
@@ -205,7 +210,7 @@ describe("a target that takes its process with it", function()
             function()
                 local code = CRASHES:gsub("DIE", way[2])
                 for _ = 1, 3 do
-                    assert.same(way[3], folder:start(code):wait())
+                    assert.same(way[3], folder:start(code, UNWATCHED):wait())
                 end
                 local last = folder:start(code)
                 assert.same(0, last:wait(), last:output())

@@ -236,7 +236,7 @@ static void *run_canceller(void *argument) {
 }
 
 static void test_cancel(void) {
-    struct scene *scene = set_scene("cancel", 500);
+    struct scene *scene = set_scene("cancel", 4000);
     pthread_t threads[SUBMITTERS], canceller;
     int n[JOB_N_STATUSES];
     if (open_runner(scene, false))

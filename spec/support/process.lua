@@ -68,15 +68,15 @@ local function new_folder()
     return setmetatable({ path = path, store = path .. "/batch.db", processes = {} }, Folder)
 end
 
---- Runs a chunk in a process of its own.
-function Folder:start(code)
+--- Runs a chunk in a process of its own, with some variables of the shell if they are given.
+function Folder:start(code, variables)
     local name = "process" .. #self.processes + 1
     local script = self.path .. "/" .. name .. ".lua"
     local file = assert(io.open(script, "w"))
     file:write(PRELUDE, code)
     file:close()
-    local command = ("%s %s %s >%s/%s.out 2>&1 </dev/null & echo $!; wait $!; echo $?"):format(LUA,
-        script, self.path, self.path, name)
+    local command = ("%s %s %s %s >%s/%s.out 2>&1 </dev/null & echo $!; wait $!; echo $?"):format(
+        variables or "", LUA, script, self.path, self.path, name)
     local pipe = assert(io.popen(command))
     local process = setmetatable({
         name = name, folder = self, pipe = pipe, pid = pipe:read("l"),
