@@ -146,11 +146,11 @@ describe("following a run", function()
     end)
 
     describe("while the store takes no outcomes", function()
-        -- A clock that goes on by ten seconds whenever it is looked at, and what the run says.
+        -- A clock that goes on by two seconds whenever it is looked at, and what the run says.
         local function make_stuck_run(stats)
             local run, time, said = make_run({}, 1), 0, {}
             function run.now()
-                time = time + 10
+                time = time + 2
                 return time
             end
             function run.bar.say(_, text) table.insert(said, text) end
@@ -165,6 +165,14 @@ describe("following a run", function()
             local is_complete, message, code = follow.outcomes(run)
             assert.is_nil(is_complete)
             assert.equal("gave up: nothing could be stored for 60 seconds", message)
+            assert.equal("store", code)
+        end)
+
+        it("gives up also if it takes something else now and then", function()
+            local stats = { healthy = false, inflight_targets = 0, waiting_targets = 0 }
+            local run = make_stuck_run(stats)
+            function run.runner.poll() stats.healthy = not stats.healthy end
+            local _, _, code = follow.outcomes(run)
             assert.equal("store", code)
         end)
 

@@ -59,6 +59,10 @@ local function write_page(run)
     if #outcomes > 0 and run.is_shared_terminal then
         run.bar:clear()
     end
+    if #outcomes > 0 and run.stuck_since then
+        run.stuck_since = nil
+        run.bar:say("going on")
+    end
     for _, outcome in ipairs(outcomes) do
         local is_written, why, write_code = write_outcome(run, outcome)
         if not is_written then
@@ -104,21 +108,15 @@ local function look_for_live_jobs(run)
 end
 
 -- The core keeps outcomes that the store does not take and tries again; why is in its log. Once
--- each job has one of these nothing moves any more, which is how to tell it from a slow fetch.
-local function is_stuck(stats)
-    return not stats.healthy and stats.inflight_targets + stats.waiting_targets == 0
-end
-
+-- each job has one of these nothing moves any more, which is how to tell it from a slow fetch. A
+-- full disk may still take something small now and then, so only an outcome ends this.
 local function look_whether_stuck(run, stats)
-    if not is_stuck(stats) then
-        if run.stuck_since then
-            run.bar:say("going on")
-        end
+    if stats.inflight_targets + stats.waiting_targets > 0 then
         run.stuck_since = nil
-        return true
+    elseif not stats.healthy then
+        run.stuck_since = run.stuck_since or run.now()
     end
-    run.stuck_since = run.stuck_since or run.now()
-    if run.now() - run.stuck_since < PATIENCE_SECONDS then
+    if not run.stuck_since or run.now() - run.stuck_since < PATIENCE_SECONDS then
         return true
     end
     return nil, ("gave up: nothing could be stored for %d seconds"):format(PATIENCE_SECONDS),
