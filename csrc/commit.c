@@ -82,8 +82,8 @@ static int64_t patience_ms(const struct commit_item *first, const struct commit_
 }
 
 // The items from first up to (not including) end, in one transaction.
-static int try_items(struct commit_queue *queue, struct commit_item *first,
-                     struct commit_item *end) {
+static int try_items(struct commit_queue *queue, struct commit_item *first, struct commit_item *end,
+                     struct committed *out_committed) {
     struct store *store = queue->config.store;
     int64_t began_us = clock_mono_us(NULL);
     unsigned n_targets = 0;
@@ -100,7 +100,7 @@ static int try_items(struct commit_queue *queue, struct commit_item *first,
         queue->config.on_failure(queue->config.context, status, store->fault.text);
         return status;
     }
-    queue->config.on_commit(queue->config.context, n_targets, clock_mono_us(NULL) - began_us);
+    *out_committed = (struct committed){n_targets, clock_mono_us(NULL) - began_us};
     return STATUS_OK;
 }
 
@@ -127,34 +127,36 @@ static bool is_kept(const struct commit_queue *queue, const struct commit_item *
                                     clock_mono_us(NULL) < item->give_up_at_us);
 }
 
-// Ends the items up to end, or keeps those that are tried again.
-static void settle(struct commit_queue *queue, struct list *batch, struct commit_item *end,
-                   int failure, struct list *kept, struct list *finished) {
+// Tries the items up to end in one transaction, and ends them or keeps those that are tried again.
+// Returns the status; all_at_once: a failure that others may not share ends nothing yet.
+static int run_items(struct commit_queue *queue, struct list *batch, struct commit_item *end,
+                     bool all_at_once, struct list *kept, struct list *finished) {
+    struct committed committed;
+    int status = try_items(queue, batch->first, end, &committed);
+    if (status && status != STATUS_LOCKED && all_at_once)
+        return status;
+    if (status == STATUS_LOCKED)
+        end = NULL;  // it fails them all alike
+    queue->config.begin_settling(queue->config.context, status ? NULL : &committed);
     while (batch->first != end) {
         struct commit_item *item = take_first(batch);
-        if (is_kept(queue, item, failure))
+        if (is_kept(queue, item, status))
             append(kept, item);
         else
-            finish(queue, item, failure, finished);
+            finish(queue, item, status, finished);
     }
+    queue->config.end_settling(queue->config.context);
+    return status;
 }
 
 // Commits a batch; after a failure tries its items one by one, so that one that cannot be stored
-// holds up nobody but itself. A locked store fails them all alike.
+// holds up nobody but itself.
 static void commit_batch(struct commit_queue *queue, struct list *batch, struct list *kept,
                          struct list *finished) {
-    int status = try_items(queue, batch->first, NULL);
-    if (!status || status == STATUS_LOCKED || batch->first == batch->last) {
-        settle(queue, batch, NULL, status, kept, finished);
-        return;
-    }
-    while (batch->first) {
-        struct commit_item *end = batch->first->next;
-        status = try_items(queue, batch->first, end);
-        if (status == STATUS_LOCKED)
-            end = NULL;
-        settle(queue, batch, end, status, kept, finished);
-    }
+    bool all_at_once = batch->first != batch->last;
+    run_items(queue, batch, NULL, all_at_once, kept, finished);
+    while (batch->first)
+        run_items(queue, batch, batch->first->next, false, kept, finished);
 }
 
 static struct list take_batch(struct commit_queue *queue) {
@@ -223,11 +225,13 @@ static void enqueue_locked(struct commit_queue *queue, struct commit_item *item)
 }
 
 // After commit_stop has begun, nothing comes in.
-static void refuse(struct commit_item *item) {
+static void refuse(struct commit_queue *queue, struct commit_item *item) {
     item->status = STATUS_CLOSED;
     fault_set(item->fault, STATUS_CLOSED, "%s", status_message(STATUS_CLOSED));
+    queue->config.begin_settling(queue->config.context, NULL);
     if (item->done)
         item->done(item);
+    queue->config.end_settling(queue->config.context);
 }
 
 int commit_run(struct commit_queue *queue, struct commit_item *item) {
@@ -245,7 +249,7 @@ int commit_run(struct commit_queue *queue, struct commit_item *item) {
     }
     pthread_mutex_unlock(&queue->lock);
     if (is_refused)
-        refuse(item);
+        refuse(queue, item);
     return item->status;
 }
 
@@ -263,7 +267,7 @@ void commit_leave(struct commit_queue *queue, struct commit_item *item, enum com
     }
     pthread_mutex_unlock(&queue->lock);
     if (is_refused)
-        refuse(item);
+        refuse(queue, item);
 }
 
 void commit_nudge(struct commit_queue *queue) {
@@ -283,7 +287,7 @@ static bool is_due_locked(struct commit_queue *queue) {
     if (queue->pause_us)
         return clock_mono_us(NULL) >= queue->resume_at_us;
     return queue->is_urgent || queue->is_closing ||
-           queue->waiting.first->came_at_tick < queue->tick;
+           queue->waiting.first->came_at_tick + 1 < queue->tick;
 }
 
 // Asks the runner without the lock. is_asleep is set before the question: whoever makes work after

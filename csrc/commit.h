@@ -8,7 +8,7 @@
 // The committer wakes at once for urgent items. Otherwise, while there is traffic, it looks every
 // BATCH_TICK_US and leads only what it saw waiting at its last look: so a worker that is done with
 // a handful of quick targets still commits them itself, all in one, and nothing waits longer than
-// two looks. The same looks serve the runner (on_tick) to see targets that nobody has taken.
+// three looks. The same looks serve the runner (on_tick) to see targets that nobody has taken.
 
 #ifndef BATCH_COMMIT_H
 #define BATCH_COMMIT_H
@@ -25,8 +25,8 @@ struct commit_item {
     // Returns 0, also for a refusal that wrote nothing (then put into status), or the store's
     // failure.
     int (*apply)(struct commit_item *item, struct store *store);
-    // Called without a lock by the leader once the item is stored or refused. May free the item
-    // unless somebody waits for it. NULL: nothing to do.
+    // Called by the leader between begin_settling and end_settling once the item is stored or
+    // refused. May free the item unless somebody waits for it. NULL: nothing to do.
     void (*done)(struct commit_item *item);
     struct fault *fault;  // gets the sentence of a failure; NULL: nobody wants it
     int status;           // the answer: what apply put there, or the failure
@@ -40,14 +40,23 @@ struct commit_item {
     bool is_finished;
 };
 
+// A transaction that went well.
+struct committed {
+    unsigned n_targets;
+    int64_t span_us;
+};
+
 struct commit_config {
     struct store *store;  // the writing connection; the queue's until commit_stop
     void *context;
     // Called without a lock by the committer at each look. Returns whether it wants to be asked
     // again.
     bool (*on_tick)(void *context);
-    // Called without a lock by the leader after each transaction.
-    void (*on_commit)(void *context, unsigned n_targets, int64_t span_us);
+    // Called by the leader around the done calls of a transaction's items, so that their owner's
+    // lock is taken once for all of them. committed is NULL after a failure.
+    void (*begin_settling)(void *context, const struct committed *committed);
+    void (*end_settling)(void *context);
+    // Called without a lock by the leader after each transaction that failed.
     void (*on_failure)(void *context, int status, const char *text);
 };
 

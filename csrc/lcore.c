@@ -76,6 +76,18 @@ static int function_canonical(lua_State *L) {
     return failed ? lua_error(L) : 1;
 }
 
+// check_targets(targets) → true: their form, which the user's own check may rely on
+static int function_check_targets(lua_State *L) {
+    struct targets targets;
+    struct fault fault;
+    int status = lvalue_targets(L, 1, &targets, &fault);
+    if (status)
+        return lcore_refuse(L, status, fault.text);
+    targets_fini(&targets);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
 // idem_key(caller, targets) → hex
 static int function_idem_key(lua_State *L) {
     struct targets targets;
@@ -131,6 +143,7 @@ static const luaL_Reg functions[] = {
     {"store_open", lstore_open},
     {"use_json", function_use_json},
     {"canonical", function_canonical},
+    {"check_targets", function_check_targets},
     {"idem_key", function_idem_key},
     {"caps", function_caps},
     {NULL, NULL},

@@ -18,15 +18,21 @@ enum {
 
 // --- what the commit queue reports ---
 
-static void count_commit(void *context, unsigned n_targets, int64_t span_us) {
+// The lock is held until end_settling.
+static void begin_settling(void *context, const struct committed *committed) {
     struct runner *runner = context;
     pthread_mutex_lock(&runner->lock);
+    if (!committed)
+        return;
     runner->is_failing = false;
-    if (n_targets) {
-        histogram_add(&runner->figures.commit_seconds, (double)span_us / 1e6);
-        histogram_add(&runner->figures.commit_targets, n_targets);
+    if (committed->n_targets) {
+        histogram_add(&runner->figures.commit_seconds, (double)committed->span_us / 1e6);
+        histogram_add(&runner->figures.commit_targets, committed->n_targets);
     }
-    pthread_mutex_unlock(&runner->lock);
+}
+
+static void end_settling(void *context) {
+    runner_unlock(context);
 }
 
 static void report_failure(void *context, int status, const char *text) {
@@ -110,7 +116,8 @@ static int start_threads(struct runner *runner) {
     struct commit_config commit = {.store = runner->store,
                                    .context = runner,
                                    .on_tick = runner_tick,
-                                   .on_commit = count_commit,
+                                   .begin_settling = begin_settling,
+                                   .end_settling = end_settling,
                                    .on_failure = report_failure};
     int status = STATUS_OK;
     // The hands first: the committer asks for them. They find nothing to do before the keeper runs.

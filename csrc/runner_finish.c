@@ -86,10 +86,9 @@ static void continue_job_locked(struct runner *runner, struct live *live, const 
         runner_ready_locked(runner, live);
 }
 
-static void outcome_done(struct commit_item *item) {
+static void outcome_done_locked(struct commit_item *item) {
     struct task *task = (struct task *)item;
     struct runner *runner = task->runner;
-    pthread_mutex_lock(&runner->lock);
     give_place_locked(runner, task);
     runner->figures.evicted_jobs += (uint64_t)task->n_evicted;
     if (task->n_evicted) {
@@ -97,7 +96,6 @@ static void outcome_done(struct commit_item *item) {
         runner_hurry_keeper_locked(runner, 0);
     }
     continue_job_locked(runner, task->job, task);
-    pthread_mutex_unlock(&runner->lock);
     task_free(task);
 }
 
@@ -124,8 +122,10 @@ static void store_task(struct runner *runner, struct task *task, enum commit_by 
         if (task->has_hint)
             outcome->hint = view(&task->hint);
     }
-    task->item = (struct commit_item){
-        .apply = apply_outcome, .done = outcome_done, .n_targets = 1, .must_be_stored = true};
+    task->item = (struct commit_item){.apply = apply_outcome,
+                                      .done = outcome_done_locked,
+                                      .n_targets = 1,
+                                      .must_be_stored = true};
     commit_leave(runner->queue, &task->item, by);
 }
 
@@ -172,7 +172,7 @@ static bool postpone_locked(struct runner *runner, struct task *task) {
                             .idx = live->next_idx,
                             .attempts = live->attempts,
                             .busy_ms = live->busy_ms};
-        runner_leave_note(runner, &note, COMMIT_BY_ANYBODY);
+        runner_leave_note_locked(runner, &note, COMMIT_BY_ANYBODY);
         runner_postpone_locked(runner, live, wait_ms * 1000);
     }
     task_free(task);
@@ -197,6 +197,15 @@ static void learn_span(struct runner *runner, const struct task *task) {
         runner->mean_fetch_us += (task->span_us - runner->mean_fetch_us) / 8;
 }
 
+// A hand with nothing else to do commits itself. One that goes on leaves the outcome: to be picked
+// up with others when targets are quick, at once when the next one may take long. The program's own
+// thread never waits for the disk.
+static enum commit_by who_commits(const struct runner *runner, bool is_hands) {
+    if (is_hands && runner->rotation.n_ready == 0)
+        return COMMIT_BY_CALLER;
+    return is_hands && runner_is_quick(runner) ? COMMIT_BY_ANYBODY : COMMIT_BY_COMMITTER;
+}
+
 bool runner_finish(struct runner *runner, struct task *task) {
     int64_t now_us = runner_now_us(runner);
     bool is_hands = task->hand != NULL;
@@ -217,13 +226,10 @@ bool runner_finish(struct runner *runner, struct task *task) {
         give_back_locked(runner, task);
     else if (task->verdict != VERDICT_LATER || !postpone_locked(runner, task))
         is_settled = false;
-    bool is_alone = runner->rotation.n_ready == 0;
-    pthread_mutex_unlock(&runner->lock);
+    enum commit_by by = who_commits(runner, is_hands);
+    runner_unlock(runner);
     if (!is_settled)
-        store_task(runner, task,
-                   !is_hands  ? COMMIT_BY_COMMITTER
-                   : is_alone ? COMMIT_BY_CALLER
-                              : COMMIT_BY_ANYBODY);
+        store_task(runner, task, by);
     return !is_settled;
 }
 

@@ -45,11 +45,9 @@ void runner_forget_locked(struct runner *runner, struct live *live) {
     runner_depth_changed_locked(runner);
 }
 
-void runner_announce_change(struct runner *runner) {
-    pthread_mutex_lock(&runner->lock);
+void runner_announce_change_locked(struct runner *runner) {
     runner->n_changes++;
     pthread_cond_broadcast(&runner->changed);
-    pthread_mutex_unlock(&runner->lock);
 }
 
 static void count_job(struct figures *figures, int status) {
@@ -76,12 +74,10 @@ void runner_job_ended_locked(struct runner *runner, const struct live *live, int
         event.kind = EVENT_JOB_SECONDS;
         events_add(runner->events, &event);
     }
-    runner->n_changes++;
-    pthread_cond_broadcast(&runner->changed);
+    runner_announce_change_locked(runner);
 }
 
-void runner_mark_cancelled(struct runner *runner, int64_t key) {
-    pthread_mutex_lock(&runner->lock);
+void runner_mark_cancelled_locked(struct runner *runner, int64_t key) {
     struct live *live = live_map_find(&runner->jobs, key);
     if (live && !live->is_cancelled) {
         live->is_cancelled = true;
@@ -91,7 +87,6 @@ void runner_mark_cancelled(struct runner *runner, int64_t key) {
         if (!live->task && !live->is_refilling)
             runner_forget_locked(runner, live);
     }
-    pthread_mutex_unlock(&runner->lock);
 }
 
 // --- submit ---
@@ -128,7 +123,7 @@ static int apply_submit(struct commit_item *item, struct store *store) {
     return status;
 }
 
-static void submit_done(struct commit_item *item) {
+static void submit_done_locked(struct commit_item *item) {
     struct submission *submission = (struct submission *)item;
     struct runner *runner = submission->runner;
     if (item->status || submission->is_reused || !submission->live)
@@ -136,9 +131,7 @@ static void submit_done(struct commit_item *item) {
     // A hand is free for it: it starts without a read. A job that has to wait keeps no inputs.
     if (runner->workers && workers_idle(runner->workers) > 0)
         live_prime(submission->live, submission->job.targets);
-    pthread_mutex_lock(&runner->lock);
     runner_adopt_locked(runner, submission->live);
-    pthread_mutex_unlock(&runner->lock);
     submission->live = NULL;
 }
 
@@ -175,7 +168,8 @@ static int prepare_submit(struct submission *submission, const struct submit *su
 int runner_submit(struct runner *runner, const struct submit *submit, char out_id[JOB_ID_SIZE],
                   bool *out_reused, struct fault *fault) {
     struct submission submission = {
-        .item = {.apply = apply_submit, .done = submit_done, .fault = fault}, .runner = runner};
+        .item = {.apply = apply_submit, .done = submit_done_locked, .fault = fault},
+        .runner = runner};
     out_id[0] = '\0';
     *out_reused = false;
     if (runner->is_closing)
@@ -209,13 +203,13 @@ static int apply_cancel(struct commit_item *item, struct store *store) {
     return status;
 }
 
-static void cancel_done(struct commit_item *item) {
+static void cancel_done_locked(struct commit_item *item) {
     struct request *request = (struct request *)item;
     if (item->status)
         return;
     owners_announce(request->runner->owners);
-    runner_mark_cancelled(request->runner, request->key);
-    runner_announce_change(request->runner);
+    runner_mark_cancelled_locked(request->runner, request->key);
+    runner_announce_change_locked(request->runner);
 }
 
 static int apply_touch(struct commit_item *item, struct store *store) {
@@ -239,7 +233,8 @@ static int run_request(struct runner *runner, struct request *request, const cha
 }
 
 int runner_cancel(struct runner *runner, const char *id, struct fault *fault) {
-    struct request request = {.item = {.apply = apply_cancel, .done = cancel_done, .fault = fault}};
+    struct request request = {
+        .item = {.apply = apply_cancel, .done = cancel_done_locked, .fault = fault}};
     return run_request(runner, &request, id);
 }
 
@@ -382,17 +377,15 @@ static int apply_claim(struct commit_item *item, struct store *store) {
     return status == STATUS_NOTHING ? STATUS_OK : status;
 }
 
-static void claim_done(struct commit_item *item) {
+static void claim_done_locked(struct commit_item *item) {
     struct errand *errand = (struct errand *)item;
     struct runner *runner = errand->runner;
     if (item->status)
         drop_claimed(errand);
-    pthread_mutex_lock(&runner->lock);
     for (size_t i = 0; i < errand->n_claimed; i++)
         runner_adopt_locked(runner, runner->claimed[i]);
     errand->n_claimed = 0;
     errand->is_running = false;
-    pthread_mutex_unlock(&runner->lock);
 }
 
 void runner_claim(struct runner *runner) {
@@ -407,6 +400,6 @@ void runner_claim(struct runner *runner) {
         return;
     errand->runner = runner;
     errand->n_jobs = can_start;
-    errand->item = (struct commit_item){.apply = apply_claim, .done = claim_done};
+    errand->item = (struct commit_item){.apply = apply_claim, .done = claim_done_locked};
     commit_leave(runner->queue, &errand->item, COMMIT_BY_COMMITTER);
 }

@@ -42,8 +42,11 @@ static void check_suspects(struct runner *runner, const struct suspects *suspect
     for (size_t i = 0; i < suspects->count; i++) {
         struct job_row job;
         if (watch->ops->read_job(watch, suspects->ids[i], &job) == STATUS_OK &&
-            job.status == JOB_CANCELLED)
-            runner_mark_cancelled(runner, job.key);
+            job.status == JOB_CANCELLED) {
+            pthread_mutex_lock(&runner->lock);
+            runner_mark_cancelled_locked(runner, job.key);
+            pthread_mutex_unlock(&runner->lock);
+        }
     }
     watch->ops->end_read(watch);
 }
@@ -73,7 +76,9 @@ static void look(struct runner *runner) {
         return;
     if (version != runner->data_version) {
         runner->data_version = version;
-        runner_announce_change(runner);
+        pthread_mutex_lock(&runner->lock);
+        runner_announce_change_locked(runner);
+        pthread_mutex_unlock(&runner->lock);
     }
     // Asked at every look: unclaimed jobs may be left over for want of free hands.
     if (runner->owner.id && watch->ops->count_unowned(watch, &n_unowned) == STATUS_OK &&
@@ -93,26 +98,18 @@ static bool begin_errand(struct runner *runner, struct errand *errand) {
     return is_free;
 }
 
-static void end_errand(struct errand *errand) {
-    pthread_mutex_lock(&errand->runner->lock);
-    errand->is_running = false;
-    pthread_mutex_unlock(&errand->runner->lock);
-}
-
 static int apply_reap(struct commit_item *item, struct store *store) {
     struct errand *errand = (struct errand *)item;
     return runner_reap(errand->runner, store, &errand->owner, &errand->n_jobs);
 }
 
-static void reap_done(struct commit_item *item) {
+static void reap_done_locked(struct commit_item *item) {
     struct errand *errand = (struct errand *)item;
     struct runner *runner = errand->runner;
-    pthread_mutex_lock(&runner->lock);
     if (!item->status && !runner->config.resumes)
         runner->figures.jobs_restart += (uint64_t)errand->n_jobs;
     errand->is_running = false;
     runner->reaped_at_us = 0;  // there may be more of them: look again at once
-    pthread_mutex_unlock(&runner->lock);
 }
 
 static void reap(struct runner *runner) {
@@ -124,7 +121,7 @@ static void reap(struct runner *runner) {
         if (!begin_errand(runner, &runner->reap))
             return;
         runner->reap.owner = owner;
-        runner->reap.item = (struct commit_item){.apply = apply_reap, .done = reap_done};
+        runner->reap.item = (struct commit_item){.apply = apply_reap, .done = reap_done_locked};
         commit_leave(runner->queue, &runner->reap.item, COMMIT_BY_COMMITTER);
         return;
     }
@@ -135,20 +132,17 @@ static int apply_sweep(struct commit_item *item, struct store *store) {
     return runner_sweep(errand->runner, store, &errand->has_more);
 }
 
-static void sweep_done(struct commit_item *item) {
+static void sweep_done_locked(struct commit_item *item) {
     struct errand *errand = (struct errand *)item;
-    struct runner *runner = errand->runner;
-    pthread_mutex_lock(&runner->lock);
     if (!item->status && errand->has_more)
-        runner->swept_at_us = 0;
-    pthread_mutex_unlock(&runner->lock);
-    end_errand(errand);
+        errand->runner->swept_at_us = 0;
+    errand->is_running = false;
 }
 
 static void sweep(struct runner *runner) {
     if (!begin_errand(runner, &runner->sweep))
         return;
-    runner->sweep.item = (struct commit_item){.apply = apply_sweep, .done = sweep_done};
+    runner->sweep.item = (struct commit_item){.apply = apply_sweep, .done = sweep_done_locked};
     commit_leave(runner->queue, &runner->sweep.item, COMMIT_BY_COMMITTER);
 }
 
@@ -173,12 +167,9 @@ static bool sleep_until_due(struct runner *runner) {
         threads_wait_until(&runner->keep, &runner->lock, clock_mono_us(NULL) + nap_us);
     }
     size_t n_woken = rotation_wake_due(&runner->rotation, runner_now_us(runner));
-    if (n_woken && runner->workers)
-        workers_wake(runner->workers, (unsigned)n_woken);
-    else if (n_woken)
-        pthread_cond_broadcast(&runner->has_work);
+    runner->n_newly_ready += (unsigned)n_woken;
     bool goes_on = runner->has_keeper;
-    pthread_mutex_unlock(&runner->lock);
+    runner_unlock(runner);
     return goes_on;
 }
 

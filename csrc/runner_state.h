@@ -61,6 +61,7 @@ struct runner {
     int64_t n_in_flight;
     uint16_t free_places[OWNER_MAX_IN_FLIGHT];  // of the owner's register
     size_t n_free_places;
+    unsigned n_newly_ready;   // turns since the lock was taken, for runner_unlock
     uint64_t woken_at_entry;  // rotation.n_entered at the last look for targets that nobody took
     int64_t keeper_due_us;    // when the keeper looks next
     bool is_failing;          // the last transaction failed
@@ -93,22 +94,25 @@ void runner_adopt_locked(struct runner *runner, struct live *live);
 // Forgets a job that is not in flight.
 void runner_forget_locked(struct runner *runner, struct live *live);
 // Marks a job as cancelled, here and in its hand.
-void runner_mark_cancelled(struct runner *runner, int64_t key);
+void runner_mark_cancelled_locked(struct runner *runner, int64_t key);
 // Counts the end of a job and tells hooks and waiters. seconds < 0: it has no duration.
 void runner_job_ended_locked(struct runner *runner, const struct live *live, int status,
                              const char *error, double seconds);
 void runner_depth_changed_locked(struct runner *runner);
-void runner_announce_change(struct runner *runner);
+void runner_announce_change_locked(struct runner *runner);
 
 // --- runner_take.c ---
-// Gives a job its turn, and wakes whoever may take it.
+// Gives a job its turn. runner_unlock wakes for it.
 void runner_ready_locked(struct runner *runner, struct live *live);
+// Unlocks, then wakes whoever may take the turns that came: nobody wakes up only to wait for the
+// lock. To be used wherever a turn may have come.
+void runner_unlock(struct runner *runner);
 // Lets a job that is in nobody's hands wait.
 void runner_postpone_locked(struct runner *runner, struct live *live, int64_t span_us);
 void runner_count_in_flight_locked(struct runner *runner, int change);
 // Puts a small write that nobody waits for into the queue. Without memory for it, it is left out:
-// what it says is known again with the job's next outcome.
-void runner_leave_note(struct runner *runner, const struct note *note, enum commit_by by);
+// what it says is known again with the job's next outcome; after a close it has no queue to go to.
+void runner_leave_note_locked(struct runner *runner, const struct note *note, enum commit_by by);
 bool runner_work(void *context, struct hand *hand);
 bool runner_tick(void *context);
 
@@ -130,6 +134,12 @@ int runner_sweep(struct runner *runner, struct store *store, bool *out_has_more)
 // Drops the oldest finished jobs if the results no longer fit. Called by the queue's leader.
 int runner_evict(struct runner *runner, struct store *store, int64_t n_new_bytes, bool has_finished,
                  int64_t *out_n_evicted);
+
+// Whether fetches are so short that a hand which is done takes the next target sooner than another
+// one would wake up: about the time of a futex call and a switch.
+static inline bool runner_is_quick(const struct runner *runner) {
+    return runner->mean_fetch_us <= 50;
+}
 
 static inline int64_t runner_now_us(const struct runner *runner) {
     return clock_mono_us(runner->config.clock);

@@ -9,19 +9,17 @@
 #include <string.h>
 
 enum {
-    WINDOW_TARGETS = 64,      // read at once, when few jobs live
-    WINDOW_TOTAL = 1024,      // over all live jobs, about
+    WINDOW_TARGETS = 256,     // read at once, when few jobs live
+    WINDOW_TOTAL = 2048,      // over all live jobs, about
     STORE_PAUSE_US = 500000,  // after a read that failed
-    // Below this a hand that is done takes the next target sooner than another would wake up.
-    QUICK_FETCH_US = 50,
 };
 
 static void note_done(struct commit_item *item) {
     free(item);
 }
 
-void runner_leave_note(struct runner *runner, const struct note *note, enum commit_by by) {
-    struct note *copy = malloc(sizeof *copy);
+void runner_leave_note_locked(struct runner *runner, const struct note *note, enum commit_by by) {
+    struct note *copy = runner->is_stopped ? NULL : malloc(sizeof *copy);
     if (!copy)
         return;
     *copy = *note;
@@ -39,18 +37,27 @@ static int apply_start(struct commit_item *item, struct store *store) {
 
 void runner_ready_locked(struct runner *runner, struct live *live) {
     rotation_push(&runner->rotation, &live->turn);
-    if (!runner->workers) {
-        pthread_cond_signal(&runner->has_work);
+    runner->n_newly_ready++;
+}
+
+void runner_unlock(struct runner *runner) {
+    unsigned n_ready = runner->n_newly_ready;
+    bool is_quick = runner_is_quick(runner);
+    runner->n_newly_ready = 0;
+    if (n_ready && !runner->workers)
+        pthread_cond_broadcast(&runner->has_work);
+    pthread_mutex_unlock(&runner->lock);
+    if (!n_ready || !runner->workers)
         return;
-    }
-    if (!workers_is_hand() || runner->mean_fetch_us > QUICK_FETCH_US) {
+    if (!is_quick) {
+        workers_wake(runner->workers, n_ready);
+    } else if (!workers_is_hand()) {
         workers_wake(runner->workers, 1);
-        return;
-    }
-    // This hand takes it itself, most likely; another one wakes only if it is left lying.
-    workers_stay_awake(runner->workers);
-    if (workers_idle(runner->workers) > 0)
+    } else {
+        // This hand takes them itself, most likely; another one wakes only if some are left lying.
+        workers_stay_awake(runner->workers);
         commit_nudge(runner->queue);
+    }
 }
 
 // Wakes hands for targets that were ready at the last look already.
@@ -148,7 +155,7 @@ static void start_job_locked(struct runner *runner, struct live *live, int64_t n
     live->started_at = now_ms;
     struct note note = {
         .item.apply = apply_start, .item.must_be_stored = true, .key = live->key, .now = now_ms};
-    runner_leave_note(runner, &note, COMMIT_BY_COMMITTER);
+    runner_leave_note_locked(runner, &note, COMMIT_BY_ANYBODY);
 }
 
 static size_t take_place_locked(struct runner *runner) {
@@ -237,7 +244,7 @@ bool runner_work(void *context, struct hand *hand) {
     pthread_mutex_unlock(&runner->lock);
     if (status)
         return false;
-    if (has_more && runner->mean_fetch_us > QUICK_FETCH_US)
+    if (has_more && !runner_is_quick(runner))
         workers_wake(runner->workers, 1);
     else if (has_more)
         commit_nudge(runner->queue);

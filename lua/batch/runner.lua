@@ -80,14 +80,11 @@ function methods:submit(caller, targets, options)
     end
     local class = options and options.class or ""
     if self._check then
-        -- The form first: check may rely on it.
-        local text, message, code = core.idem_key(caller, targets)
-        if not text then
-            return nil, message, code
+        local ok, message, code = core.check_targets(targets)  -- check may rely on their form
+        if ok then
+            ok, message, code = check_targets(self._check, targets)
         end
-        local admitted
-        admitted, message, code = check_targets(self._check, targets)
-        if not admitted then
+        if not ok then
             return nil, message, code
         end
     end

@@ -66,6 +66,7 @@ struct rig {
     bool is_stopped;
     _Atomic int n_failures;
     _Atomic bool is_flooded;
+    _Atomic bool is_settling;
     _Atomic int n_flood;
 };
 
@@ -112,17 +113,21 @@ static bool on_tick(void *context) {
 
 enum { FLOOD = 3000 };
 
-static void on_commit(void *context, unsigned n_targets, int64_t span_us) {
+static void begin_settling(void *context, const struct committed *committed) {
     struct rig *rig = context;
-    (void)n_targets;
-    (void)span_us;
-    if (!rig->is_flooded || rig->n_flood >= FLOOD)
+    CHECK("settling does not nest", !rig->is_settling);
+    rig->is_settling = true;
+    if (!committed || !rig->is_flooded || rig->n_flood >= FLOOD)
         return;
     struct item *item = calloc(1, sizeof *item);
     item->item.apply = apply;
     item->item.done = free_item;
     rig->n_flood++;
     commit_leave(rig->queue, &item->item, COMMIT_BY_ANYBODY);
+}
+
+static void end_settling(void *context) {
+    ((struct rig *)context)->is_settling = false;
 }
 
 static void on_failure(void *context, int status, const char *text) {
@@ -137,7 +142,8 @@ static struct rig *open_rig(void) {
     struct commit_config config = {.store = &rig->stub.store,
                                    .context = rig,
                                    .on_tick = on_tick,
-                                   .on_commit = on_commit,
+                                   .begin_settling = begin_settling,
+                                   .end_settling = end_settling,
                                    .on_failure = on_failure};
     CHECK("a queue opens", commit_open(&config, &rig->queue) == STATUS_OK);
     return rig;
