@@ -27,9 +27,9 @@ struct request {
 };
 
 void runner_depth_changed_locked(struct runner *runner) {
-    struct event event = {.kind = EVENT_DEPTH, .number = (int64_t)runner->jobs.count};
+    int64_t depth = (int64_t)(runner->jobs.count - runner->n_ended);
+    struct event event = {.kind = EVENT_DEPTH, .number = depth};
     events_add(runner->events, &event);
-    pthread_cond_broadcast(&runner->has_work);
 }
 
 void runner_adopt_locked(struct runner *runner, struct live *live) {
@@ -39,10 +39,15 @@ void runner_adopt_locked(struct runner *runner, struct live *live) {
 }
 
 void runner_forget_locked(struct runner *runner, struct live *live) {
+    bool is_told = live->is_cancelled;
     rotation_remove(&runner->rotation, &live->turn);
     live_map_remove(&runner->jobs, live);
     live_free(live);
-    runner_depth_changed_locked(runner);
+    if (is_told)
+        runner->n_ended--;
+    else
+        runner_depth_changed_locked(runner);
+    pthread_cond_broadcast(&runner->has_work);
 }
 
 void runner_announce_change_locked(struct runner *runner) {
@@ -74,6 +79,8 @@ void runner_job_ended_locked(struct runner *runner, const struct live *live, int
         event.kind = EVENT_JOB_SECONDS;
         events_add(runner->events, &event);
     }
+    runner->n_ended++;
+    runner_depth_changed_locked(runner);
     runner_announce_change_locked(runner);
 }
 

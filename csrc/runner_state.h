@@ -59,6 +59,7 @@ struct runner {
     struct figures figures;
     uint64_t n_changes;
     int64_t n_in_flight;
+    size_t n_ended;  // of the jobs in the map: not live any more, but their target is in flight
     uint16_t free_places[OWNER_MAX_IN_FLIGHT];  // of the owner's register
     size_t n_free_places;
     unsigned n_newly_ready;   // turns since the lock was taken, for runner_unlock
