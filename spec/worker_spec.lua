@@ -101,6 +101,7 @@ describe("a module named as fetch", function()
                 check = function(t)
                     table.insert(spec_checks, t.url .. " " .. tostring(t.options.deep))
                     if t.url == "bad" then return nil, "no such scheme" end
+                    if t.url == "worse" then return false end
                     return true
                 end,
             }
@@ -110,6 +111,8 @@ describe("a module named as fetch", function()
             assert.same({ nil, "target 1: no such scheme", "invalid" },
                 { runner:submit("spec", targets) })
             assert.same({ "a 1", "bad nil" }, rawget(_G, "spec_checks"))
+            assert.equal("target 0: refused by the fetch's check",
+                select(2, runner:submit("spec", { { url = "worse" } })))
             assert.equal("done", worker.run(runner, { { url = "good" } }).status)
         end)
         rawset(_G, "spec_checks", nil)

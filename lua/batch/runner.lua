@@ -56,7 +56,8 @@ local function check_targets(check, targets)
     for i, target in ipairs(targets) do
         local admitted, message = check { url = target.url, options = target.options or {} }
         if not admitted then
-            return nil, ("target %d: %s"):format(i - 1, tostring(message)), "invalid"
+            local reason = message == nil and "refused by the fetch's check" or tostring(message)
+            return nil, ("target %d: %s"):format(i - 1, reason), "invalid"
         end
     end
     return true
