@@ -6,6 +6,7 @@
 
 #include "canonical.h"
 #include "caps.h"
+#include "largs.h"
 #include "lcall.h"
 #include "lhttp.h"
 #include "lprocess.h"
@@ -14,31 +15,6 @@
 #include "lvalue.h"
 
 #include <math.h>
-
-int lcore_refuse(lua_State *L, int status, const char *message) {
-    lua_pushnil(L);
-    lua_pushstring(L, message);
-    lua_pushstring(L, status_code(status));
-    return 3;
-}
-
-static int64_t whole(double number) {
-    return (int64_t)fmax(fmin(floor(number), 0x1p53), -0x1p53);
-}
-
-int64_t lcore_check_whole(lua_State *L, int index, double unit) {
-    double number = luaL_checknumber(L, index) * unit;
-    luaL_argcheck(L, !isnan(number), index, "it is not a number");
-    return whole(number);
-}
-
-void lcore_check_process(lua_State *L, int64_t pid) {
-    if (pid)
-        luaL_error(L,
-                   "open the runner in init_worker_by_lua: nothing survives the fork"
-                   " (this one was opened by process %d)",
-                   (int)pid);
-}
 
 // use_json(decode): what turns stored JSON into tables
 static int function_use_json(lua_State *L) {
@@ -62,7 +38,7 @@ static int function_canonical(lua_State *L) {
     lua_settop(L, 1);
     int status = lvalue_targets(L, 1, &targets, &fault);
     if (status)
-        return lcore_refuse(L, status, fault.text);
+        return largs_refuse(L, status, fault.text);
     lua_pushcfunction(L, push_buffer);
     lua_pushlightuserdata(L, &text);
     buffer_init(&text);
@@ -72,7 +48,7 @@ static int function_canonical(lua_State *L) {
     bool is_broken = text.is_broken;
     buffer_fini(&text);
     if (is_broken)
-        return lcore_refuse(L, STATUS_NO_MEMORY, "out of memory");
+        return largs_refuse(L, STATUS_NO_MEMORY, "out of memory");
     return failed ? lua_error(L) : 1;
 }
 
@@ -82,7 +58,7 @@ static int function_check_targets(lua_State *L) {
     struct fault fault;
     int status = lvalue_targets(L, 1, &targets, &fault);
     if (status)
-        return lcore_refuse(L, status, fault.text);
+        return largs_refuse(L, status, fault.text);
     targets_fini(&targets);
     lua_pushboolean(L, true);
     return 1;
@@ -100,11 +76,11 @@ static int function_idem_key(lua_State *L) {
     if (!status)
         status = lvalue_targets(L, 2, &targets, &fault);
     if (status)
-        return lcore_refuse(L, status, fault.text);
+        return largs_refuse(L, status, fault.text);
     status = canonical_key(caller, caller_len, &targets, key);
     targets_fini(&targets);
     if (status)
-        return lcore_refuse(L, status, "out of memory");
+        return largs_refuse(L, status, "out of memory");
     canonical_key_hex(key, hex);
     lua_pushstring(L, hex);
     return 1;
@@ -118,7 +94,7 @@ static int64_t field(lua_State *L, int index, const char *name) {
     if (isnan(value))
         luaL_error(L, "%s must be a number, got nan", name);
     lua_pop(L, 1);
-    return whole(value);
+    return largs_whole(value);
 }
 
 // caps(limits, load) → true, or nil, message, code
@@ -133,7 +109,7 @@ static int function_caps(lua_State *L) {
                         .total_jobs = field(L, 2, "total_jobs")};
     int status = caps_admit(&caps, &load);
     if (status)
-        return lcore_refuse(L, status, status_message(status));
+        return largs_refuse(L, status, status_message(status));
     lua_pushboolean(L, true);
     return 1;
 }

@@ -4,7 +4,7 @@
 
 #include "lrunner.h"
 
-#include "lcore.h"
+#include "largs.h"
 #include "lprocess.h"
 #include "lstore.h"
 #include "lvalue.h"
@@ -19,7 +19,7 @@ struct lrunner *lrunner_check(lua_State *L, int index) {
     struct lrunner *box = luaL_checkudata(L, index, LRUNNER_TYPE);
     if (!box->runner)
         luaL_error(L, "attempt to use a closed runner");
-    lcore_check_process(L, runner_foreign_pid(box->runner));
+    largs_check_process(L, runner_foreign_pid(box->runner));
     return box;
 }
 
@@ -118,7 +118,7 @@ static int open_in(lua_State *L, struct lrunner *box, const struct runner_config
         status = runner_open(&placed, &box->runner, &fault);
         place_close(&place);
     }
-    return status ? lcore_refuse(L, status, fault.text) : 0;
+    return status ? largs_refuse(L, status, fault.text) : 0;
 }
 
 int lrunner_open(lua_State *L) {
@@ -133,11 +133,11 @@ int lrunner_open(lua_State *L) {
     if (config.executor == EXECUTOR_THREADS) {
         box->source = read_source(L, config.clock);
         if (!box->source)
-            return lcore_refuse(L, STATUS_NO_MEMORY, "out of memory");
+            return largs_refuse(L, STATUS_NO_MEMORY, "out of memory");
         config.fetcher = lworker_fetcher(box->source);
     }
     if (config.executor == EXECUTOR_MANUAL && hand_init(&box->hand))
-        return lcore_refuse(L, STATUS_NO_MEMORY, "no descriptor for cancelling");
+        return largs_refuse(L, STATUS_NO_MEMORY, "no descriptor for cancelling");
     int n_refused = open_in(L, box, &config);
     return n_refused ? n_refused : 1;
 }
@@ -169,7 +169,7 @@ static int method_close(lua_State *L) {
     double seconds = luaL_optnumber(L, 2, -1);
     int status = close_box(box, seconds < 0 ? -1 : (int64_t)fmin(seconds * 1e3, 1e15));
     if (status)
-        return lcore_refuse(L, status, "timeout: fetches still run");
+        return largs_refuse(L, status, "timeout: fetches still run");
     lua_pushboolean(L, true);
     return 1;
 }
@@ -178,7 +178,7 @@ static int method_close(lua_State *L) {
 static int method_check_process(lua_State *L) {
     struct lrunner *box = luaL_checkudata(L, 1, LRUNNER_TYPE);
     if (box->runner)
-        lcore_check_process(L, runner_foreign_pid(box->runner));
+        largs_check_process(L, runner_foreign_pid(box->runner));
     return 0;
 }
 
@@ -204,12 +204,12 @@ static int method_submit(lua_State *L) {
     if (!status)
         status = lvalue_targets(L, 3, &targets, &fault);
     if (status)
-        return lcore_refuse(L, status, fault.text);
+        return largs_refuse(L, status, fault.text);
     submit.targets = &targets;
     status = runner_submit(box->runner, &submit, id, &is_reused, &fault);
     targets_fini(&targets);
     if (status)
-        return lcore_refuse(L, status, fault.text);
+        return largs_refuse(L, status, fault.text);
     lua_pushstring(L, id);
     lua_pushboolean(L, is_reused);
     return 2;
@@ -217,7 +217,7 @@ static int method_submit(lua_State *L) {
 
 static int answer_whether(lua_State *L, int status, const struct fault *fault) {
     if (status && status != STATUS_NOT_FOUND)
-        return lcore_refuse(L, status, fault->text);
+        return largs_refuse(L, status, fault->text);
     lua_pushboolean(L, status == STATUS_OK);
     return 1;
 }

@@ -5,7 +5,7 @@
 
 #include "lrunner.h"
 
-#include "lcore.h"
+#include "largs.h"
 #include "lrows.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static int read_protected(lua_State *L, struct reading *reading, lua_CFunction p
     int base = lua_gettop(L);
     int status = runner_begin_read(reading->runner, &reading->store, &fault);
     if (status)
-        return lcore_refuse(L, status, fault.text);
+        return largs_refuse(L, status, fault.text);
     lua_pushcfunction(L, push);
     lua_pushlightuserdata(L, reading);
     int failed = lua_pcall(L, 1, LUA_MULTRET, 0);
@@ -43,7 +43,7 @@ static int read_protected(lua_State *L, struct reading *reading, lua_CFunction p
     if (failed)
         return lua_error(L);
     if (reading->status)
-        return lcore_refuse(L, reading->status, fault.text);
+        return largs_refuse(L, reading->status, fault.text);
     return lua_gettop(L) - base;
 }
 
@@ -172,7 +172,7 @@ static int method_wait(lua_State *L) {
     struct fault fault = {""};
     int status = runner_wait(box->runner, reading.id, timeout_ms, &fault);
     if (status)
-        return lcore_refuse(L, status, fault.text[0] ? fault.text : status_message(status));
+        return largs_refuse(L, status, fault.text[0] ? fault.text : status_message(status));
     return read_protected(L, &reading, push_job);
 }
 

@@ -5,7 +5,7 @@
 
 #include "lstore.h"
 
-#include "lcore.h"
+#include "largs.h"
 #include "owner.h"
 #include "store.h"
 
@@ -37,7 +37,7 @@ static struct lstore *check_store(lua_State *L) {
     struct lstore *box = luaL_checkudata(L, 1, LSTORE_TYPE);
     if (!box->store)
         luaL_error(L, "attempt to use a closed store");
-    lcore_check_process(L, is_foreign(box) ? box->pid : 0);
+    largs_check_process(L, is_foreign(box) ? box->pid : 0);
     return box;
 }
 
@@ -85,15 +85,15 @@ int lstore_open(lua_State *L) {
         status = store_open(&box->place, DURABILITY_FULL, true, &box->store, &fault);
         owners_end_setup(box->owners);
     }
-    return status ? lcore_refuse(L, status, fault.text) : 1;
+    return status ? largs_refuse(L, status, fault.text) : 1;
 }
 
 static int refuse(lua_State *L, struct lstore *box, int status) {
-    return lcore_refuse(L, status, box->store->fault.text);
+    return largs_refuse(L, status, box->store->fault.text);
 }
 
 static int64_t moment_arg(lua_State *L, int index) {
-    return lcore_check_whole(L, index, 1e3);
+    return largs_check_whole(L, index, 1e3);
 }
 
 static bool read_hex(const char *hex, unsigned char out_key[STORE_KEY_SIZE]) {
@@ -223,7 +223,7 @@ static int method_mark_in_flight_failed(lua_State *L) {
 // evict_oldest(max_bytes) → number of jobs
 static int method_evict_oldest(lua_State *L) {
     struct lstore *box = check_store(L);
-    int64_t max_bytes = lcore_check_whole(L, 2, 1), count = 0;
+    int64_t max_bytes = largs_check_whole(L, 2, 1), count = 0;
     struct store *store = box->store;
     int dropped = STATUS_OK, status = STATUS_OK;
     while (!status && dropped != STATUS_NOTHING) {

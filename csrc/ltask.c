@@ -4,7 +4,7 @@
 // own state. The same core calls as the workers'.
 
 #include "lcall.h"
-#include "lcore.h"
+#include "largs.h"
 #include "lrows.h"
 #include "lrunner.h"
 

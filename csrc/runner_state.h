@@ -102,6 +102,9 @@ void runner_job_ended_locked(struct runner *runner, const struct live *live, int
 void runner_depth_changed_locked(struct runner *runner);
 void runner_announce_change_locked(struct runner *runner);
 
+// Renews a lease without waiting for it.
+void runner_touch_soon(struct runner *runner, const char *id);
+
 // --- runner_take.c ---
 // Gives a job its turn. runner_unlock wakes for it.
 void runner_ready_locked(struct runner *runner, struct live *live);

@@ -5,6 +5,7 @@
 
 local core = require "batch.core"
 local hooks = require "batch.hooks"
+local manual = require "batch.manual"
 
 local PAGE = 256  -- targets that an iterator reads at once
 
@@ -14,7 +15,7 @@ local metatable = {
     __index = methods,
     __name = "batch.runner",
     __tostring = function(self)
-        return ("batch.runner: %p"):format(self)
+        return (tostring(self._handle):gsub("^userdata", "batch.runner"))
     end,
     __gc = function(self)
         self._handle:close(10)
@@ -238,63 +239,6 @@ function methods:poll()
     return count
 end
 
---- Takes a target to work on (executor "manual").
--- @treturn[1] table task: `url`, `options`, `job`, `idx`, `caller`, `class`, `attempt`, `deadline`
--- @treturn[2] nil
--- @treturn[2] number seconds until one may be there
-function methods:take()
-    return self:_hands("take"):take()
-end
-
---- Ends a task with what a fetch would return (executor "manual").
--- @tparam table task
--- @param ... the return values
-function methods:finish(task, ...)
-    return self:_hands("finish"):finish(task, ...)
-end
-
---- Ends a task as failed (executor "manual").
--- @tparam table task
--- @tparam string message
--- @tparam[opt] string hint
-function methods:fail(task, message, hint)
-    return self:_hands("fail"):fail(task, message, hint)
-end
-
---- Puts a task off because its target is busy (executor "manual").
--- @tparam table task
--- @tparam string message stored if it stays busy for too long
--- @tparam[opt] number seconds
-function methods:later(task, message, seconds)
-    return self:_hands("later"):later(task, message, seconds)
-end
-
---- Runs fetch in this state until no live job is left (executor "manual"); calls the hooks.
--- @tparam function fetch as for `batch.new`; closures are welcome
--- @treturn integer number of targets that got their outcome
-function methods:drain(fetch)
-    local handle = self:_hands("drain")
-    if type(fetch) ~= "function" then
-        error("fetch must be a function, got " .. type(fetch), 2)
-    end
-    local count = 0
-    repeat
-        local is_taken, has_outcome = handle:drain_one(fetch)
-        count = count + (has_outcome and 1 or 0)
-        local has_work = is_taken or self:_wait_for_work(handle)
-        -- The last events come after the last target, and a hook may submit.
-        local has_events = self:poll() > 0
-    until self._is_closed or not has_work and not has_events
-    return count
-end
-
--- Waits a little until something may be taken; returns whether any live job is left.
-function methods._wait_for_work(_, handle)
-    local has_work = handle:wait_for_work(0.05)
-    collectgarbage "step"  -- a task that was dropped is what drain may be waiting for
-    return has_work
-end
-
 --- Ends the runner: cancels the fetches' contexts, waits for them, gives unfinished jobs up.
 -- May be called again.
 -- @tparam[opt] number seconds to wait at most
@@ -317,6 +261,10 @@ function methods:_hands(name)
         error(name .. " needs executor = \"manual\"", 3)
     end
     return handle
+end
+
+for name, method in pairs(manual) do
+    methods[name] = method
 end
 
 -- Makes a runner of a handle of the core. parts: hooks, log, check, is_manual.
