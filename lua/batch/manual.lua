@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 
---- The methods of a runner whose program does the work itself (executor "manual"). They raise on any
--- other runner: self:_hands sees to that.
+--- The methods of a runner whose program does the work itself (executor "manual"). They raise on
+-- any other runner: self:_hands sees to that.
 
 local methods = {}
 

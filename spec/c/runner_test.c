@@ -27,6 +27,7 @@ struct scene {
     char ids[JOBS][JOB_ID_SIZE];
     char waited_id[JOB_ID_SIZE];
     int fetch_us;
+    _Atomic bool is_held;  // no fetch ends meanwhile
 };
 
 static char folder[] = "/tmp/batch-runner-XXXXXX";
@@ -50,8 +51,9 @@ static void fetch(void *state, struct task *task) {
     if (!is_alone || idx != task->idx || idx < scene->next_idx[job])
         scene->n_overlaps++;
     scene->next_idx[job] = idx;
-    if (scene->fetch_us)
+    do
         usleep((useconds_t)scene->fetch_us);
+    while (scene->is_held);
     scene->is_in_flight[job] = false;
     if (idx % 5 == 4 && task->attempt == 1 && n_calls == 1)
         task_postpone(task, (struct bytes){"busy", 4}, 1, false);
@@ -230,13 +232,16 @@ static void *run_canceller(void *argument) {
     struct fault fault;
     for (int i = 0; i < 20000 && scene->n_submitted < JOBS; i++)
         usleep(100);
-    for (int i = 0; i < JOBS; i += 2)
+    for (int i = 0; i < JOBS; i += 2) {
         runner_cancel(scene->runner, scene->ids[i], &fault);
+        scene->is_held = false;
+    }
     return NULL;
 }
 
 static void test_cancel(void) {
     struct scene *scene = set_scene("cancel", 4000);
+    scene->is_held = true;
     pthread_t threads[SUBMITTERS], canceller;
     int n[JOB_N_STATUSES];
     if (open_runner(scene, false))
