@@ -262,7 +262,7 @@ void commit_leave(struct commit_queue *queue, struct commit_item *item, enum com
     if (!is_refused && !queue->is_led && !queue->pause_us) {
         if (by == COMMIT_BY_CALLER)
             lead_locked(queue, NULL);
-        else
+        else if (by != COMMIT_WITH_NEXT)
             wake_committer_locked(queue, by == COMMIT_BY_COMMITTER);
     }
     pthread_mutex_unlock(&queue->lock);
@@ -275,6 +275,13 @@ void commit_nudge(struct commit_queue *queue) {
         return;
     pthread_mutex_lock(&queue->lock);
     wake_committer_locked(queue, false);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void commit_rouse(struct commit_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    if (queue->waiting.first && !queue->is_led)
+        wake_committer_locked(queue, false);
     pthread_mutex_unlock(&queue->lock);
 }
 

@@ -81,12 +81,14 @@ enum commit_by {
     COMMIT_BY_ANYBODY,    // the caller has better things to do: whoever leads next
     COMMIT_BY_COMMITTER,  // the same, but at once
     COMMIT_BY_CALLER,     // the caller leads if nobody does, until nothing waits
+    COMMIT_WITH_NEXT,     // with whatever is committed next; commit_rouse sees to it at the latest
 };
 
 // Puts an item into the queue without waiting for it.
 void commit_leave(struct commit_queue *queue, struct commit_item *item, enum commit_by by);
 
-// Makes sure that the committer looks soon.
+// Makes sure that the committer looks soon. commit_rouse does so if something waits.
 void commit_nudge(struct commit_queue *queue);
+void commit_rouse(struct commit_queue *queue);
 
 #endif

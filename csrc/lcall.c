@@ -117,17 +117,6 @@ struct lcall *lcall_attach(lua_State *L, struct lcall *call) {
     struct lcall *before = call_of(L);
     lua_pushlightuserdata(L, call);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &call_key);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &context_key);
-    bool is_made = !lua_isnil(L, -1);
-    lua_pop(L, 1);
-    if (is_made)
-        return before;
-    lua_newtable(L);
-    luaL_newlib(L, context_methods);
-    lua_setfield(L, -2, "__index");
-    lua_pushliteral(L, "batch.context");
-    lua_setfield(L, -2, "__name");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &context_key);
     return before;
 }
 
@@ -143,21 +132,57 @@ static void push_target(lua_State *L, const struct task *task) {
     lua_setfield(L, -2, "options");
 }
 
-static void push_context(lua_State *L, const struct task *task, const struct lcall *call) {
-    lua_createtable(L, 0, 7);
+// Pushes the metatable of the job's contexts: what stays the same over its targets, and the
+// methods.
+static void make_metatable(lua_State *L, const struct task *task, const struct lcall *call) {
+    lua_newtable(L);
+    luaL_newlib(L, context_methods);
     set_bytes(L, "caller", task->caller);
     set_bytes(L, "class", task->class_name);
-    lua_pushlstring(L, task->job_id, JOB_ID_SIZE - 1);
-    lua_setfield(L, -2, "job");
+    set_bytes(L, "job", (struct bytes){task->job_id, JOB_ID_SIZE - 1});
+    lua_pushinteger(L, call->hand->wake_fd);
+    lua_setfield(L, -2, "cancel_fd");
+    lua_setfield(L, -2, "__index");
+    lua_pushliteral(L, "batch.context");
+    lua_setfield(L, -2, "__name");
+}
+
+static void push_new_cache(lua_State *L) {
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &context_key);
+}
+
+// The same, out of the state's cache: making one costs as much as the rest of a call.
+static void push_metatable(lua_State *L, const struct task *task, struct lcall *call) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &context_key);
+    if (lua_isnil(L, -1) || call->n_cached >= LCALL_MAX_CACHED) {
+        lua_pop(L, 1);
+        push_new_cache(L);
+        call->n_cached = 0;
+    }
+    lua_pushnumber(L, (lua_Number)task->job_key);
+    lua_rawget(L, -2);
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        make_metatable(L, task, call);
+        lua_pushnumber(L, (lua_Number)task->job_key);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, -4);
+        call->n_cached++;
+    }
+    lua_remove(L, -2);
+}
+
+static void push_context(lua_State *L, const struct task *task, struct lcall *call) {
+    lua_createtable(L, 0, 3);
     lua_pushinteger(L, (lua_Integer)task->idx);
     lua_setfield(L, -2, "idx");
     lua_pushinteger(L, (lua_Integer)task->attempt);
     lua_setfield(L, -2, "attempt");
     lua_pushnumber(L, (double)task->deadline_ms / 1e3);
     lua_setfield(L, -2, "deadline");
-    lua_pushinteger(L, call->hand->wake_fd);
-    lua_setfield(L, -2, "cancel_fd");
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &context_key);
+    push_metatable(L, task, call);
     lua_setmetatable(L, -2);
 }
 

@@ -14,6 +14,8 @@
 
 #include <stdbool.h>
 
+enum { LCALL_MAX_CACHED = 64 };  // jobs for which a state keeps what their contexts share
+
 // Belongs to one Lua state and its thread.
 struct lcall {
     lua_State *L;
@@ -23,6 +25,7 @@ struct lcall {
     int64_t deadline_us;  // of what runs; INT64_MAX: none
     bool is_timed_out;
     bool is_out_of_memory;  // the last call ended so: nobody knows what in its state is whole
+    int n_cached;  // jobs in that cache; LCALL_MAX_CACHED: what is there is of another store
 };
 
 // Takes the function that decodes JSON (cjson.decode) at the top of the stack, and pops it.

@@ -134,7 +134,8 @@ static int method_later(lua_State *L) {
 static int method_drain_one(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
     const struct runner_config *config = runner_config(box->runner);
-    struct lcall call = {.L = L, .hand = &box->hand, .clock = config->clock};
+    struct lcall call = {
+        .L = L, .hand = &box->hand, .clock = config->clock, .n_cached = LCALL_MAX_CACHED};
     luaL_checktype(L, 2, LUA_TFUNCTION);
     luaL_argcheck(L, !box->is_draining, 1, "drain called by the fetch of drain");
     luaL_checkstack(L, 20, NULL);

@@ -172,7 +172,7 @@ static bool postpone_locked(struct runner *runner, struct task *task) {
                             .idx = live->next_idx,
                             .attempts = live->attempts,
                             .busy_ms = live->busy_ms};
-        runner_leave_note_locked(runner, &note, COMMIT_BY_ANYBODY);
+        runner_leave_note_locked(runner, &note);
         runner_postpone_locked(runner, live, wait_ms * 1000);
     }
     task_free(task);

@@ -262,7 +262,7 @@ void runner_touch_soon(struct runner *runner, const char *id) {
     request->item.done = free_request;
     request->runner = runner;
     memcpy(request->id, id, JOB_ID_SIZE);
-    commit_leave(runner->queue, &request->item, COMMIT_BY_ANYBODY);
+    commit_leave(runner->queue, &request->item, COMMIT_WITH_NEXT);
 }
 
 // --- claim ---

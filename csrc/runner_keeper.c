@@ -66,6 +66,7 @@ static void find_cancelled(struct runner *runner) {
 
 static void look(struct runner *runner) {
     int64_t version, n_unowned = 0;
+    commit_rouse(runner->queue);
     uint64_t announced = owners_announced(runner->owners);
     if (announced != runner->keeper_announced) {
         runner->keeper_announced = announced;

@@ -62,11 +62,11 @@ struct runner {
     size_t n_ended;  // of the jobs in the map: not live any more, but their target is in flight
     uint16_t free_places[OWNER_MAX_IN_FLIGHT];  // of the owner's register
     size_t n_free_places;
-    unsigned n_newly_ready;   // turns since the lock was taken, for runner_unlock
-    uint64_t woken_at_entry;  // rotation.n_entered at the last look for targets that nobody took
-    int64_t keeper_due_us;    // when the keeper looks next
-    bool is_failing;          // the last transaction failed
-    bool is_stopped;          // nothing is handed out any more, for good
+    unsigned n_newly_ready;      // turns since the lock was taken, for runner_unlock
+    uint64_t entered_before[2];  // rotation.n_entered at the last two looks for what nobody took
+    int64_t keeper_due_us;       // when the keeper looks next
+    bool is_failing;             // the last transaction failed
+    bool is_stopped;             // nothing is handed out any more, for good
     bool has_keeper;
     _Atomic bool is_closing;
     _Atomic int64_t mean_fetch_us;  // moving average
@@ -116,7 +116,7 @@ void runner_postpone_locked(struct runner *runner, struct live *live, int64_t sp
 void runner_count_in_flight_locked(struct runner *runner, int change);
 // Puts a small write that nobody waits for into the queue. Without memory for it, it is left out:
 // what it says is known again with the job's next outcome; after a close it has no queue to go to.
-void runner_leave_note_locked(struct runner *runner, const struct note *note, enum commit_by by);
+void runner_leave_note_locked(struct runner *runner, const struct note *note);
 bool runner_work(void *context, struct hand *hand);
 bool runner_tick(void *context);
 

@@ -18,14 +18,14 @@ static void note_done(struct commit_item *item) {
     free(item);
 }
 
-void runner_leave_note_locked(struct runner *runner, const struct note *note, enum commit_by by) {
+void runner_leave_note_locked(struct runner *runner, const struct note *note) {
     struct note *copy = runner->is_stopped ? NULL : malloc(sizeof *copy);
     if (!copy)
         return;
     *copy = *note;
     copy->runner = runner;
     copy->item.done = note_done;
-    commit_leave(runner->queue, &copy->item, by);
+    commit_leave(runner->queue, &copy->item, COMMIT_WITH_NEXT);
 }
 
 static int apply_start(struct commit_item *item, struct store *store) {
@@ -56,11 +56,12 @@ void runner_unlock(struct runner *runner) {
     } else {
         // This hand takes them itself, most likely; another one wakes only if some are left lying.
         workers_stay_awake(runner->workers);
-        commit_nudge(runner->queue);
+        if (workers_idle(runner->workers) > 0)
+            commit_nudge(runner->queue);
     }
 }
 
-// Wakes hands for targets that were ready at the last look already.
+// Wakes hands for targets that were ready at the look before the last one already.
 bool runner_tick(void *context) {
     struct runner *runner = context;
     if (!runner->workers)
@@ -69,8 +70,9 @@ bool runner_tick(void *context) {
     size_t n_ready = runner->rotation.n_ready;
     unsigned n_idle = workers_idle(runner->workers);
     const struct turn *first = runner->rotation.first;
-    bool is_waiting = first && first->ready_since <= runner->woken_at_entry;
-    runner->woken_at_entry = runner->rotation.n_entered;
+    bool is_waiting = first && first->ready_since <= runner->entered_before[1];
+    runner->entered_before[1] = runner->entered_before[0];
+    runner->entered_before[0] = runner->rotation.n_entered;
     if (is_waiting && n_idle > 0)
         workers_wake(runner->workers, n_ready < n_idle ? (unsigned)n_ready : n_idle);
     pthread_mutex_unlock(&runner->lock);
@@ -155,7 +157,7 @@ static void start_job_locked(struct runner *runner, struct live *live, int64_t n
     live->started_at = now_ms;
     struct note note = {
         .item.apply = apply_start, .item.must_be_stored = true, .key = live->key, .now = now_ms};
-    runner_leave_note_locked(runner, &note, COMMIT_BY_ANYBODY);
+    runner_leave_note_locked(runner, &note);
 }
 
 static size_t take_place_locked(struct runner *runner) {
@@ -172,6 +174,7 @@ static struct task *make_task_locked(struct runner *runner, struct live *live, s
     int64_t timeout_ms = runner->config.target_timeout_ms;
     task->runner = runner;
     task->job = live;
+    task->job_key = live->key;
     task->hand = hand;
     task->idx = live->next_idx;
     task->is_last = live->next_idx + 1 == live->targets_total;
@@ -288,7 +291,7 @@ bool runner_work(void *context, struct hand *hand) {
         return false;
     if (has_more && !runner_is_quick(runner))
         workers_wake(runner->workers, 1);
-    else if (has_more)
+    else if (has_more && workers_idle(runner->workers) > 0)
         commit_nudge(runner->queue);
     void (*fetch)(void *, struct task *) = runner->config.fetcher.fetch;
     // The runner is not touched from here on until the fetch has come back in time: whoever

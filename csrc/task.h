@@ -34,6 +34,7 @@ struct task {
     struct live *job;
     struct hand *hand;  // NULL: the program itself holds it
     char job_id[JOB_ID_SIZE];
+    int64_t job_key;
     struct bytes caller;
     struct bytes class_name;
     struct target target;
