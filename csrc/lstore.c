@@ -127,24 +127,27 @@ static int method_job_by_idem(lua_State *L) {
     return 1;
 }
 
-static int count_live(lua_State *L, struct bytes caller, bool is_total) {
-    struct lstore *box = check_store(L);
-    int64_t of_caller, total;
-    int status = box->store->ops->count_live(box->store, caller, &of_caller, &total);
+static int push_count(lua_State *L, struct lstore *box, int status, int64_t count) {
     if (status)
         return refuse(L, box, status);
-    lua_pushinteger(L, (lua_Integer)(is_total ? total : of_caller));
+    lua_pushinteger(L, (lua_Integer)count);
     return 1;
 }
 
 static int method_live_jobs(lua_State *L) {
+    struct lstore *box = check_store(L);
     struct bytes caller;
+    int64_t count;
     caller.start = luaL_checklstring(L, 2, &caller.len);
-    return count_live(L, caller, false);
+    int status = box->store->ops->count_live_of(box->store, caller, &count);
+    return push_count(L, box, status, count);
 }
 
 static int method_live_jobs_total(lua_State *L) {
-    return count_live(L, (struct bytes){"", 0}, true);
+    struct lstore *box = check_store(L);
+    int64_t count;
+    int status = box->store->ops->count_live(box->store, &count);
+    return push_count(L, box, status, count);
 }
 
 // --- upkeep ---
@@ -155,13 +158,6 @@ static int end_write(struct lstore *box, int status) {
     if (status)
         box->store->ops->rollback(box->store);
     return status;
-}
-
-static int push_count(lua_State *L, struct lstore *box, int status, int64_t count) {
-    if (status)
-        return refuse(L, box, status);
-    lua_pushinteger(L, (lua_Integer)count);
-    return 1;
 }
 
 static int clear_some(struct store *store) {

@@ -101,10 +101,15 @@ void runner_mark_cancelled_locked(struct runner *runner, int64_t key) {
 static int admit(struct submission *submission, struct store *store) {
     const struct new_job *job = &submission->job;
     struct load load = {.targets = (int64_t)job->targets->count};
-    int status = store->ops->count_live(store, job->caller, &load.caller_jobs, &load.total_jobs);
+    const struct caps *caps = &submission->runner->config.caps;
+    int status = store->ops->count_live(store, &load.total_jobs);
+    // Below its cap even if all of them were the caller's: not counted, which a high cap would make
+    // slower with each job.
+    if (!status && load.total_jobs >= caps->jobs_per_caller)
+        status = store->ops->count_live_of(store, job->caller, &load.caller_jobs);
     if (status)
         return status;
-    submission->item.status = caps_admit(&submission->runner->config.caps, &load);
+    submission->item.status = caps_admit(caps, &load);
     return STATUS_OK;
 }
 

@@ -135,8 +135,9 @@ struct store_ops {
     int (*find_job)(struct store *store, struct bytes caller,
                     const unsigned char key[STORE_KEY_SIZE], int64_t now, struct job_row *out_job);
     int (*read_job)(struct store *store, const char *id, struct job_row *out_job);
-    int (*count_live)(struct store *store, struct bytes caller, int64_t *out_caller,
-                      int64_t *out_total);
+    // Of one caller that takes time in proportion to the count; in all it does not.
+    int (*count_live_of)(struct store *store, struct bytes caller, int64_t *out_count);
+    int (*count_live)(struct store *store, int64_t *out_count);
     int (*insert_job)(struct store *store, const struct new_job *job, int64_t *out_key);
     // queued → running; nothing when it is not queued.
     int (*start_job)(struct store *store, int64_t key, int64_t now);

@@ -69,11 +69,12 @@ int sqlite_read_job(struct store *store, const char *id, struct job_row *out_job
     return take_job(sqlite, SQL_READ_JOB, sqlite_run(sqlite, SQL_READ_JOB, "s", id), out_job);
 }
 
-int sqlite_count_live(struct store *store, struct bytes caller, int64_t *out_caller,
-                      int64_t *out_total) {
-    struct sqlite *sqlite = (struct sqlite *)store;
-    int status = sqlite_number(sqlite, SQL_COUNT_LIVE_OF_CALLER, out_caller, "t", caller);
-    return status ? status : sqlite_number(sqlite, SQL_COUNT_LIVE, out_total, "");
+int sqlite_count_live_of(struct store *store, struct bytes caller, int64_t *out_count) {
+    return sqlite_number((struct sqlite *)store, SQL_COUNT_LIVE_OF_CALLER, out_count, "t", caller);
+}
+
+int sqlite_count_live(struct store *store, int64_t *out_count) {
+    return sqlite_number((struct sqlite *)store, SQL_COUNT_LIVE, out_count, "");
 }
 
 static int insert_targets(struct sqlite *sqlite, int64_t key, const struct targets *targets) {

@@ -269,6 +269,7 @@ const struct store_ops sqlite_ops = {
     .data_version = sqlite_data_version,
     .find_job = sqlite_find_job,
     .read_job = sqlite_read_job,
+    .count_live_of = sqlite_count_live_of,
     .count_live = sqlite_count_live,
     .insert_job = sqlite_insert_job,
     .start_job = sqlite_start_job,

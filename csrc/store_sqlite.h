@@ -54,7 +54,8 @@ int sqlite_migrate(struct sqlite *sqlite);
 int sqlite_find_job(struct store *, struct bytes caller, const unsigned char key[STORE_KEY_SIZE],
                     int64_t now, struct job_row *out_job);
 int sqlite_read_job(struct store *, const char *id, struct job_row *out_job);
-int sqlite_count_live(struct store *, struct bytes caller, int64_t *out_caller, int64_t *out_total);
+int sqlite_count_live_of(struct store *, struct bytes caller, int64_t *out_count);
+int sqlite_count_live(struct store *, int64_t *out_count);
 int sqlite_insert_job(struct store *, const struct new_job *job, int64_t *out_key);
 int sqlite_start_job(struct store *, int64_t key, int64_t now);
 int sqlite_cancel_job(struct store *, const char *id, int64_t now, int64_t *out_key);
