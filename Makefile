@@ -85,6 +85,10 @@ printf '%s\n' '#!/usr/bin/env $(LUA_NAME)' '-- Written by make.' \
 	'os.exit(require("batch.cli").main(arg))'
 endef
 
+# A line for each file that is made, or with V=1 the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '%-4s %s\n' $(1) $(2))
+
 INSTALL_DEPS = @LUA=$(LUA_NAME) .ci/install
 MAKEFLAGS += --no-print-directory
 
@@ -92,7 +96,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: all library c-tests run test env install uninstall layers lint asan tsan cover bench docs \
 	clean help FORCE
 
-all: $(CORE) $(LAUNCHER) ## build the module and luabatch (LUA=5.4, luajit or 5.3)
+all: $(CORE) $(LAUNCHER) ## build the module and luabatch (LUA=5.4, luajit or 5.3; V=1 shows the commands)
 
 library: $(LIBRARY) ## build the C core alone, without Lua, as libbatch.a
 
@@ -101,27 +105,33 @@ c-tests: $(C_TESTS)
 
 $(CORE): $(OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) -shared -Wl,-z,nodelete $(C_FLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-z,nodelete $(C_FLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LIBS)
 
 $(LIBRARY): $(C_OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $(C_OBJECTS)
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $(C_OBJECTS)
 
 $(BUILD)/obj/l%.o: csrc/l%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(C_FLAGS) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(C_FLAGS) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/obj/%.o: csrc/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(C_FLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(C_FLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/spec/%: spec/c/%.c $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
 
 $(FLOOR): bench/floor.c $(LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
 
 # Looked at each time, written when it differs: a copied checkout must not run the original's files.
 $(LAUNCHER): FORCE
@@ -146,12 +156,15 @@ env: ## print what puts this build on the paths of a shell: eval "$(make -s env)
 		$(call quote,$(ENV_PATH))
 
 install: all ## install below PREFIX (/usr/local), staged in DESTDIR if that is given
+	$(call say,PUT,"$(DESTDIR)$(LUADIR)/batch.lua and batch/")
 	@for file in $(LUA_FILES:lua/%=%); do \
 		install -D -m 644 "lua/$$file" "$(DESTDIR)$(LUADIR)/$$file" || exit 1; \
 	done
-	install -D -m 755 $(CORE) "$(DESTDIR)$(LIBDIR)/batch/core.so"
+	$(call say,PUT,"$(DESTDIR)$(LIBDIR)/batch/core.so")
+	$(Q)install -D -m 755 $(CORE) "$(DESTDIR)$(LIBDIR)/batch/core.so"
 	@$(call launcher,$(FOUND_LUADIR),$(FOUND_LIBDIR)) >$(LAUNCHER).installed
-	install -D -m 755 $(LAUNCHER).installed "$(DESTDIR)$(BINDIR)/luabatch"
+	$(call say,PUT,"$(DESTDIR)$(BINDIR)/luabatch")
+	$(Q)install -D -m 755 $(LAUNCHER).installed "$(DESTDIR)$(BINDIR)/luabatch"
 
 uninstall: ## remove what install has put below PREFIX
 	rm -rf "$(DESTDIR)$(LUADIR)/batch" "$(DESTDIR)$(LIBDIR)/batch"
