@@ -170,8 +170,8 @@ static int say_why(struct transfer *transfer, CURLcode code) {
         return no_memory(transfer->fault);
     if (transfer->n_refused > 0 && transfer->n_admitted == 0)
         return http_fault_set(transfer->fault, HTTP_KIND_GUARD,
-                              "only public addresses are fetched; [fetch] allow names networks "
-                              "that are let through",
+                              "only public addresses are fetched; --allow or [fetch] allow "
+                              "names networks that are let through",
                               "address not allowed");
     if (code == CURLE_OPERATION_TIMEDOUT)
         return say_late(transfer);

@@ -6,7 +6,8 @@
 local http = require("batch.core").http
 
 local GUARD_HINT =
-    "only public addresses are fetched; [fetch] allow names networks that are let through"
+    "only public addresses are fetched; --allow or [fetch] allow names networks that are let "
+    .. "through"
 
 describe("a URL that must not be fetched", function()
     local refused = {
