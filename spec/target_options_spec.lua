@@ -17,12 +17,13 @@ describe("the check of a target's options", function()
         assert.is_true(fetch.check { url = "not looked at" })
     end)
 
-    it("refuses the rest, with the nearest known name", function()
+    it("refuses the rest, with the nearest known name, or all of them", function()
         local refusals = {
             { { mod = "raw" }, "unknown option 'mod', did you mean 'mode'?" },
             { { header = {} }, "unknown option 'header', did you mean 'headers'?" },
-            { { zzzzzzzzzzzzzz = 1 }, "unknown option 'zzzzzzzzzzzzzz'" },
+            { { zzzzzzzzzzzzzz = 1 }, "unknown option 'zzzzzzzzzzzzzz', known are mode, headers" },
             { { mode = "txt" }, "unknown mode 'txt', did you mean 'text'?" },
+            { { mode = "zzzzzzzz" }, "unknown mode 'zzzzzzzz', known are auto, raw, text" },
             { { mode = 1 }, "mode must be a string, got a number" },
             { { mode = "links" }, "this version does not have mode 'links', only auto, raw, text" },
             { { grep = "x" }, "this version does not have option 'grep'" },

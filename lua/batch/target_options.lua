@@ -30,17 +30,17 @@ local function all(names, more_names)
     return both
 end
 
-local ALL_MODES, ALL_OPTIONS = all(MODES, LATER_MODES), all(OPTIONS, LATER_OPTIONS)
-
 -- The canonical form of a target leaves these out, so they mean nothing here either. A null of
 -- cjson's is a light userdata.
 local function is_absent(value)
     return value == nil or value == "" or value == false or type(value) == "userdata"
 end
 
-local function refuse_name(what, name, known_names)
-    local meant = nearest(name, known_names)
-    local proposal = meant and (", did you mean '%s'?"):format(meant) or ""
+-- Names that this version does not have yet are proposed, but not among those that there are.
+local function refuse_name(what, name, names, later_names)
+    local meant = nearest(name, all(names, later_names))
+    local proposal = meant and (", did you mean '%s'?"):format(meant)
+        or ", known are " .. table.concat(names, ", ")
     return nil, ("unknown %s '%s'%s"):format(what, name:sub(1, 80), proposal)
 end
 
@@ -53,7 +53,7 @@ local function check_mode(mode)
         return nil, ("this version does not have mode '%s', only %s"):format(
             mode, table.concat(MODES, ", "))
     end
-    return refuse_name("mode", mode, ALL_MODES)
+    return refuse_name("mode", mode, MODES, LATER_MODES)
 end
 
 local function check_headers(headers)
@@ -79,8 +79,8 @@ local checks = { mode = check_mode, headers = check_headers }
 local function check_option(name, value)
     if type(name) ~= "string" then
         return nil, "options must be an object, got a list"
-    elseif not is_among(name, ALL_OPTIONS) then
-        return refuse_name("option", name, ALL_OPTIONS)
+    elseif not is_among(name, OPTIONS) and not is_among(name, LATER_OPTIONS) then
+        return refuse_name("option", name, OPTIONS, LATER_OPTIONS)
     elseif is_absent(value) then
         return true
     elseif checks[name] then
