@@ -356,6 +356,7 @@ describe("a wrong command line", function()
     it("names a list that is empty", function()
         write("urls.txt", "# nothing yet\n\n")
         refuses("run urls.txt", "no targets in urls.txt")
+        refuses("run - </dev/null", "no targets in stdin")
     end)
 
     it("names the line that is no JSON", function()
@@ -429,6 +430,8 @@ describe("luabatch", function()
                 assert.is_true(#line <= 80)
             end
         end
+        local _, out = luabatch "run --help"
+        assert.match("\n +%-o, %-%-output OUT +Write", out)
     end)
 
     it("tells its version", function()

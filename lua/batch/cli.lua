@@ -19,9 +19,10 @@ local COMMANDS = {
         summary = "Fetch a list of URLs in this process.",
         description = "Fetches every target of a list and prints the outcomes as JSON Lines, in "
             .. "the order they end, each with the number of its input line. An interrupted run "
-            .. "started again goes on where it stopped.",
-        epilog = "Exit codes: 0 all done, 1 some failed, 2 wrong usage, 3 store out of reach, "
-            .. "130 interrupted.",
+            .. "started again goes on where it stopped. What has its outcome in the store, failed "
+            .. "or not, is not fetched again; with another store it is.",
+        epilog = "Exit codes: 0 all done, 1 some failed, 2 wrong usage or a wrong list, 3 store or "
+            .. "output cannot be used, 130 interrupted.",
     },
 }
 
@@ -40,6 +41,18 @@ local function add_help(parser)
     end)
 end
 
+-- "-o, --output OUT" on one line, where argparse would take one for each spelling.
+local function join_spellings(parser)
+    local function label_lines(option)
+        local words = option:_get_argument_list()
+        table.insert(words, 1, table.concat(option._public_aliases, ", "))
+        return { table.concat(words, " ") }
+    end
+    for _, option in ipairs(parser._options) do
+        option._get_label_lines = label_lines
+    end
+end
+
 local function answer_wrong_usage(parser, message)
     local name = parser:_get_fullname()
     finish(io.stderr, ("%s: %s\n%s\nTry '%s --help'."):format(
@@ -47,7 +60,8 @@ local function answer_wrong_usage(parser, message)
 end
 
 local function make_parser()
-    local parser = argparse("luabatch", "A durable batch runner.")
+    local parser = argparse("luabatch", "Fetches lists of URLs, keeps every outcome in a "
+        .. "file, and goes on where it was interrupted.")
     parser:command_target("command"):help_max_width(HELP_COLUMNS)
     add_help(parser)
     parser:flag("--version", "Show the version."):action(function()
@@ -58,6 +72,7 @@ local function make_parser()
         sub:summary(command.summary):epilog(command.epilog)
         add_help(sub)
         require("batch.cli." .. command.name).declare(sub)
+        join_spellings(sub)
     end
     parser.error = answer_wrong_usage
     return parser

@@ -39,18 +39,20 @@ local function declare(command)
         :target("list"):args("+")
     command:option("-o --output", "Write the outcomes to a file instead of standard output.")
         :argname("OUT")
-    command:option("-j --workers", "Fetch so many targets at once. Default: 8.")
+    command:option("-j --workers", "Fetch so many targets at once, up to 256. Default: 8.")
         :argname("N"):convert(function(text) return tonumber(text) or text end)
-    command:option("--store", "Keep the run here. Default: luabatch.db beside OUT, or in the "
-        .. "current folder.")
+    command:option("--store", "The file that keeps the run. Default: luabatch.db beside OUT, or in "
+        .. "the current folder.")
         :argname("F")
-    command:option("-c --config", "Read the sections [batch] and [fetch] of a configuration file.")
+    command:option("-c --config", "A configuration file; its sections [batch] and [fetch] count.")
         :argname("FILE")
-    command:option("--allow", "Let the guard pass this network, as 127.0.0.0/8; may be repeated.")
+    command:option("--allow", "Fetch from this network, such as 127.0.0.0/8, too. Default: only "
+        .. "public addresses are fetched. May be repeated.")
         :argname("CIDR"):count("*"):action("append")
-    command:option("--mode", "The mode of targets that name none, as raw or text.")
+    command:option("--mode", "How to read targets that do not say: auto (text as UTF-8, the rest "
+        .. "as bytes), raw (bytes) or text (what is not text fails). Default: auto.")
         :argname("MODE")
-    command:flag("--json", "Print the summary as JSON, and no progress.")
+    command:flag("--json", "Print the summary as JSON on standard error, and no progress.")
 end
 
 -- Returns the dealt list, and a key that names it: another list never shares a job with this one.
@@ -72,7 +74,7 @@ local function read_list(args, check)
         return hand:add(text, number)
     end)
     if is_read and hand:total() == 0 then
-        return nil, "no targets in " .. table.concat(args.list, ", ")
+        return nil, "no targets in " .. table.concat(args.list, ", "):gsub("^%-$", "stdin")
     end
     return is_read and hand, is_read and key or message
 end
