@@ -40,7 +40,8 @@ OBJECTS := $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/*.c))
 LUA_OBJECTS := $(filter $(BUILD)/obj/l%.o,$(OBJECTS))
 C_OBJECTS := $(filter-out $(LUA_OBJECTS),$(OBJECTS))
 C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/%,$(wildcard spec/c/*_test.c))
-C_FILES = $(wildcard csrc/*.[ch] spec/c/*.[ch] bench/*.[ch])
+C_EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+C_FILES = $(wildcard csrc/*.[ch] spec/c/*.[ch] bench/*.[ch] examples/*.c)
 LUA_FILES = $(shell find lua -name '*.lua')
 
 CORE := $(BUILD)/batch/core.so
@@ -100,7 +101,7 @@ all: $(CORE) $(LAUNCHER) ## build the module and luabatch (LUA=5.4, luajit or 5.
 
 library: $(LIBRARY) ## build the C core alone, without Lua, as libbatch.a
 
-c-tests: $(C_TESTS)
+c-tests: $(C_TESTS) $(C_EXAMPLES)
 	@:
 
 $(CORE): $(OBJECTS)
@@ -128,6 +129,11 @@ $(BUILD)/spec/%: spec/c/%.c $(LIBRARY)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
 
+$(BUILD)/examples/%: examples/%.c $(LIBRARY)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
+
 $(FLOOR): bench/floor.c $(LIBRARY)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -139,7 +145,7 @@ $(LAUNCHER): FORCE
 	@$(call launcher,$(CURDIR)/lua,$(CURDIR)/$(BUILD)) >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else chmod 755 $@.new && mv $@.new $@; fi
 
--include $(OBJECTS:.o=.d) $(addsuffix .d,$(C_TESTS) $(FLOOR))
+-include $(OBJECTS:.o=.d) $(addsuffix .d,$(C_TESTS) $(C_EXAMPLES) $(FLOOR))
 
 run: ## fetch an example site served on loopback, or with URLS=FILE your own list
 	$(INSTALL_DEPS) build run

@@ -32,15 +32,18 @@ enum executor {
 
 enum log_level { LOG_INFO, LOG_WARN, LOG_ERROR };
 
-// How targets are fetched by the runner's threads. All but retain are called in the hand's thread.
+// How targets are fetched by the runner's threads. All are called in the hand's thread, and all are
+// needed.
 struct fetcher {
     void *context;
+    // Makes the state that the hand's fetches share. NULL: there is none, and end is not called.
     void *(*begin)(void *context, struct hand *hand);
     // Sets the task's verdict; touches nothing but the task, its state and its hand.
     void (*fetch)(void *state, struct task *task);
     void (*end)(void *state);
 };
 
+// Nothing here has a default: 0 is 0. What Lua programs get is in lua/batch/sections.lua.
 struct runner_config {
     const struct place *place;  // copied
     struct clock *clock;        // held; NULL: the system's
@@ -86,7 +89,7 @@ int64_t runner_foreign_pid(const struct runner *runner);
 
 struct submit {
     struct bytes caller;
-    struct bytes class_name;
+    struct bytes class_name;        // "" for none, never absent
     const struct targets *targets;  // at least one
 };
 
