@@ -186,9 +186,12 @@ CPPCHECK_FLAGS := --quiet --std=c11 -D_GNU_SOURCE -Icsrc --enable=warning,perfor
 
 lint: layers ## check style and look for mistakes: luacheck, clang-format, cppcheck
 	$(INSTALL_DEPS) build lint
-	luacheck --quiet --no-color lua spec examples $(wildcard bench) .ci rockspec/*.rockspec
-	clang-format --dry-run -Werror $(C_FILES)
-	cppcheck $(CPPCHECK_FLAGS) $(filter %.c,$(C_FILES))
+	$(call say,LINT,luacheck)
+	$(Q)luacheck --quiet --no-color lua spec examples $(wildcard bench) .ci rockspec/*.rockspec
+	$(call say,LINT,clang-format)
+	$(Q)clang-format --dry-run -Werror $(C_FILES)
+	$(call say,LINT,cppcheck)
+	$(Q)cppcheck $(CPPCHECK_FLAGS) $(filter %.c,$(C_FILES))
 
 asan: ## run every test with AddressSanitizer, its leak check, and UBSan
 	$(INSTALL_DEPS) build run test watch
