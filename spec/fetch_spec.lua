@@ -223,6 +223,17 @@ describe("the built-in pipeline", function()
 end)
 
 describe("fetch.configure", function()
+    it("refuses what has no effect yet rather than ignoring it", function()
+        local given = { per_host = 1, per_host_delay = 1, archive = "https://a.example/",
+            llm = { url = "https://m.example/v1" } }
+        for name, value in pairs(given) do
+            local built, message, code = fetch.configure { [name] = value }
+            assert.is_nil(built)
+            assert.truthy(message:find(name, 1, true) and message:find("no effect", 1, true))
+            assert.equal("invalid", code)
+        end
+    end)
+
     it("refuses wrong settings by field, rule and value", function()
         local refusals = {
             { { timout = 1 }, "unknown field 'timout', did you mean 'timeout'?" },

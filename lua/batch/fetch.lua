@@ -24,10 +24,30 @@ local function key_of(client)
     return table.concat(words, "\n")
 end
 
+-- Fields that files may have already and that do nothing yet: refused rather than ignored.
+local COMING_FIELDS = { "per_host", "per_host_delay", "archive" }
+
+local function check_coming(full)
+    local defaults = assert(fields.check("fetch", {}))
+    for _, name in ipairs(COMING_FIELDS) do
+        if full[name] ~= defaults[name] then
+            return nil, ("%s has no effect in this version, leave it out"):format(name)
+        end
+    end
+    if full.llm and full.llm.url ~= "" then
+        return nil, "llm.url has no effect in this version, leave it out"
+    end
+    return true
+end
+
 local function read_settings(options)
     local full, message = fields.check("fetch", options)
     if not full then
         return nil, message
+    end
+    local is_known, refusal = check_coming(full)
+    if not is_known then
+        return nil, refusal
     end
     local client = {}
     for _, name in ipairs(CLIENT_FIELDS) do
