@@ -258,7 +258,7 @@ static struct task *stand_in_locked(struct runner *runner, const struct overdue 
     return task;
 }
 
-void runner_abandon(struct runner *runner, const struct overdue *overdue) {
+bool runner_abandon(struct runner *runner, const struct overdue *overdue) {
     pthread_mutex_lock(&runner->lock);
     // Made first: until the hand is abandoned its task cannot go away under this lock.
     struct task *task = stand_in_locked(runner, overdue);
@@ -272,8 +272,9 @@ void runner_abandon(struct runner *runner, const struct overdue *overdue) {
     pthread_mutex_unlock(&runner->lock);
     if (!is_abandoned) {
         task_free(task);
-        return;
+        return false;
     }
     runner_log(runner, LOG_ERROR, "abandoned a worker thread that does not come back", task, NULL);
     store_task(runner, task, COMMIT_BY_COMMITTER);
+    return true;
 }

@@ -150,8 +150,10 @@ static void sweep(struct runner *runner) {
 static void find_stuck(struct runner *runner, int64_t now_us) {
     struct overdue overdue;
     int64_t due_us = now_us - BATCH_ABANDON_AFTER_MS * 1000;
-    while (workers_find_overdue(runner->workers, due_us, &overdue))
-        runner_abandon(runner, &overdue);
+    // One that cannot be abandoned now would be found again at once: it waits for the next look.
+    while (workers_find_overdue(runner->workers, due_us, &overdue) &&
+           runner_abandon(runner, &overdue))
+        ;
 }
 
 // --- the thread ---

@@ -122,7 +122,8 @@ bool runner_tick(void *context);
 
 // --- runner_finish.c ---
 // Gives up a hand that is stuck: its target is stored as failed, another hand takes its place.
-void runner_abandon(struct runner *runner, const struct overdue *overdue);
+// Returns false when it has come back meanwhile, or memory is short: then it is stuck for longer.
+bool runner_abandon(struct runner *runner, const struct overdue *overdue);
 
 // --- runner_keeper.c ---
 int runner_start_keeper(struct runner *runner);
