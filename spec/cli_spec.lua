@@ -190,6 +190,8 @@ describe("luabatch run", function()
         assert.equal(8, workers("", ""))
         assert.equal(3, workers("workers = 3\n", ""))
         assert.equal(2, workers("workers = 3\n", "-j 2"))
+        assert.equal(3, workers("workers = 3\n", "-j 0"))
+        assert.equal(8, workers("", "-j 0"))
     end)
 
     it("passes the configuration's warnings on", function()

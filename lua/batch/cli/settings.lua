@@ -53,10 +53,14 @@ local function module_check(name)
 end
 
 -- The command line's word goes before the file's, and this before the default, which is not the
--- library's: a list is to be drained, not to be shared.
+-- library's: a list is to be drained, not to be shared. 0 is as if it were not said.
 local function count_workers(args, given)
-    local in_file = given.batch and given.batch.workers
-    return args.workers or (in_file ~= 0 and in_file) or WORKERS
+    for _, said in ipairs { args.workers or 0, given.batch and given.batch.workers or 0 } do
+        if said ~= 0 then
+            return said
+        end
+    end
+    return WORKERS
 end
 
 --- Makes the fields of `batch.new`, but for the store and the log.
