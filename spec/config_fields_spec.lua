@@ -38,7 +38,7 @@ local INTEGERS = {
     workers = 256, targets_per_job = 10000000, jobs_per_caller = 1000000, jobs_total = 1000000,
 }
 local DURATIONS = { "ttl", "retry_wait", "retry_for", "target_timeout" }
-local SIZES = { "max_bytes", "max_result_bytes" }
+local SIZES = { max_bytes = 2 ^ 53, max_result_bytes = 900 * 2 ^ 20 }
 local CHOICES = {
     executor = { "threads", "manual" }, durability = { "full", "normal" },
     on_restart = { "fail", "resume" },
@@ -98,12 +98,12 @@ describe("the fields of batch.new", function()
     end)
 
     it("take sizes as bytes or as text", function()
-        for _, name in ipairs(SIZES) do
+        for name, most in pairs(SIZES) do
             assert.equal(1000, taken(name, 1000))
             assert.equal(2048, taken(name, "2 KiB"))
-            assert.equal(2 ^ 53, taken(name, 2 ^ 53))
+            assert.equal(most, taken(name, most))
             for _, wrong in ipairs {
-                -1, 1.5, 0 / 0, 1 / 0, 2 ^ 54, "64MB", "64mib", "1.5GiB", "0x10", "", false, {},
+                -1, 1.5, 0 / 0, 1 / 0, most + 2, "64MB", "64mib", "1.5GiB", "0x10", "", false, {},
             } do
                 assert.matches("^" .. name .. " must be a size", refusal { [name] = wrong })
             end

@@ -179,7 +179,9 @@ describe("the fields of batch.new", function()
         { { ttl = "3651d" }, "ttl " .. duration .. '"3651d"' },
         { { max_bytes = "64MB" }, "max_bytes " .. size .. '"64MB"' },
         { { max_bytes = 1.5 }, "max_bytes " .. size .. "1.5" },
-        { { max_result_bytes = -1 }, "max_result_bytes " .. size .. "-1" },
+        { { max_bytes = -1 }, "max_bytes " .. size .. "-1" },
+        { { max_result_bytes = "1GiB" }, "max_result_bytes " .. size:gsub("2%^53", "900MiB")
+            .. '"1GiB"' },
         { { executor = "fast" }, 'executor must be "threads" or "manual", got "fast"' },
         { { durability = true }, 'durability must be "full" or "normal", got true' },
         { { on_restart = "a\"b\n" }, [[on_restart must be "fail" or "resume", got "a\"b\010"]] },

@@ -8,7 +8,7 @@ local units = require "batch.units"
 -- Longer spans than this are mistakes, and stay far from where milliseconds overflow.
 local MAX_DURATION = "3650d"
 local MAX_SECONDS = units.duration(MAX_DURATION)
-local MAX_BYTES = 2 ^ 53
+local MAX_BYTES, MAX_BYTES_SHOWN = 2 ^ 53, "2^53"
 local MAX_SHOWN = 80 -- bytes of a wrong string that a message quotes
 
 local function is_whole(number)
@@ -45,12 +45,13 @@ local function read_duration(value)
     return type(value) == "number" and within(value, 0, MAX_SECONDS) or nil
 end
 
-local function read_size(value)
+local function read_size(value, field)
     if type(value) == "string" then
         value = units.size(value)
     end
+    local max = field.max and units.size(field.max) or MAX_BYTES
     if type(value) == "number" and is_whole(value) then
-        return within(whole_number(value), 1, MAX_BYTES)
+        return within(whole_number(value), 1, max)
     end
     return nil
 end
@@ -157,10 +158,10 @@ local types = {
         rule = words(('a duration such as "1h30m", or a number of seconds, up to %s')
             :format(MAX_DURATION)),
     },
-    size = {
-        read = read_size,
-        rule = words('a size such as "64MiB", or a whole number of bytes, up to 2^53'),
-    },
+    size = { read = read_size, rule = function(field)
+        return ('a size such as "64MiB", or a whole number of bytes, up to %s')
+            :format(field.max or MAX_BYTES_SHOWN)
+    end },
     boolean = {
         read = function(value)
             if type(value) == "boolean" then

@@ -7,9 +7,9 @@ local version = require "batch.version"
 
 -- Sections by name, each a list of fields in the order in which they are documented. A field has
 -- name, type, default (as one would write it; none: nil, or it is_required), sentence, and by type
--- min and max, values, or the section that it holds. Where Lua and files differ: only ("lua" or
--- "file"), file_type, and is_lenient (an unreadable text means the default, as it does for every
--- duration).
+-- min and max (of a size: max as text, or neither), values, or the section that it holds. Where Lua
+-- and files differ: only ("lua" or "file"), file_type, and is_lenient (an unreadable text means the
+-- default, as it does for every duration).
 local sections = {}
 
 -- What stands at the top of a configuration file.
@@ -47,7 +47,8 @@ sections.batch = {
       sentence = "how long a job lives after its last read or write" },
     { name = "max_bytes", type = "size", default = "64MiB", is_lenient = true,
       sentence = "all stored results together; above it the oldest finished jobs go" },
-    { name = "max_result_bytes", type = "size", default = "8MiB",
+    -- A row of SQLite's holds 10^9 bytes: an outcome above that could never be stored.
+    { name = "max_result_bytes", type = "size", default = "8MiB", max = "900MiB",
       sentence = "one result; a target with a larger one fails" },
     { name = "retry_wait", type = "duration", default = "1s",
       sentence = "how long a busy target waits before it is tried again" },
