@@ -15,6 +15,7 @@
 
 enum {
     PATIENCE_MS = 10000,     // for locks of other processes, from when an item came
+    SLICE_MS = 50,           // of it at once: a stop whose time is up does not wait for the rest
     MAX_BATCH = 4096,        // items in one transaction
     IDLE_TICKS = 40,         // looks without traffic until the committer sleeps
     FIRST_PAUSE_US = 10000,  // after a failure; doubles
@@ -81,13 +82,23 @@ static int64_t patience_ms(const struct commit_item *first, const struct commit_
     return left_us > 0 ? (left_us + 999) / 1000 : 0;
 }
 
+static int begin(struct commit_queue *queue, int64_t left_ms) {
+    struct store *store = queue->config.store;
+    int status;
+    do {
+        status = store->ops->begin(store, left_ms < SLICE_MS ? left_ms : SLICE_MS);
+        left_ms -= SLICE_MS;
+    } while (status == STATUS_LOCKED && left_ms > 0 && !queue->is_abandoned);
+    return status;
+}
+
 // The items from first up to (not including) end, in one transaction.
 static int try_items(struct commit_queue *queue, struct commit_item *first, struct commit_item *end,
                      struct committed *out_committed) {
     struct store *store = queue->config.store;
     int64_t began_us = clock_mono_us(NULL);
     unsigned n_targets = 0;
-    int status = store->ops->begin(store, patience_ms(first, end));
+    int status = begin(queue, patience_ms(first, end));
     for (struct commit_item *item = first; !status && item != end; item = item->next) {
         item->status = STATUS_OK;
         status = item->apply(item, store);

@@ -10,7 +10,8 @@
 
 enum {
     SETUP_PATIENCE_MS = 10000,
-    CLOSE_PATIENCE_MS = 10000,  // for outcomes that a failing store does not take
+    CLOSE_PATIENCE_MS = 10000,  // for a store that fails or is locked, if a close has so much time
+    LEAST_PATIENCE_MS = 50,     // and if it has none: others' transactions end within that
 };
 
 // --- what the commit queue reports ---
@@ -217,10 +218,10 @@ void runner_begin_close(struct runner *runner) {
 
 // With "resume" the jobs are everybody's again. With "fail" they keep their dead owner, whose row
 // is what the next runner finds: a row with live jobs stays.
-static int leave(struct runner *runner) {
+static int leave(struct runner *runner, int64_t patience_ms) {
     struct store *store = runner->store;
     int64_t n_jobs = 0;
-    int status = store->ops->begin(store, SETUP_PATIENCE_MS);
+    int status = store->ops->begin(store, patience_ms);
     if (!status && runner->config.resumes)
         status = store->ops->release_jobs(store, runner->owner.id, &n_jobs);
     if (!status)
@@ -232,6 +233,13 @@ static int leave(struct runner *runner) {
     return status;
 }
 
+static int64_t patience_until(int64_t due_us) {
+    int64_t left_ms = (due_us - clock_mono_us(NULL)) / 1000;
+    if (left_ms < LEAST_PATIENCE_MS)
+        return LEAST_PATIENCE_MS;
+    return left_ms < CLOSE_PATIENCE_MS ? left_ms : CLOSE_PATIENCE_MS;
+}
+
 int runner_close(struct runner *runner, int64_t timeout_ms) {
     int64_t due_us = timeout_ms < 0 ? INT64_MAX : clock_mono_us(NULL) + timeout_ms * 1000;
     runner_begin_close(runner);
@@ -239,10 +247,10 @@ int runner_close(struct runner *runner, int64_t timeout_ms) {
         return STATUS_TIMEOUT;
     runner_stop_keeper(runner);
     if (runner->queue)
-        commit_stop(runner->queue, CLOSE_PATIENCE_MS);
+        commit_stop(runner->queue, patience_until(due_us));
     // A failure here loses nothing: the next runner finds the owner dead.
     if (runner->store && runner->owner.id)
-        leave(runner);
+        leave(runner, patience_until(due_us));
     return STATUS_OK;
 }
 

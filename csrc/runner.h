@@ -76,7 +76,8 @@ int runner_open(const struct runner_config *config, struct runner **out_runner,
 void runner_begin_close(struct runner *runner);
 
 // Ends what runs: contexts are cancelled, hands waited for until timeout_ms (-1: as long as it
-// takes), jobs given up. Returns 0, or STATUS_TIMEOUT: it may be called again. Once.
+// takes), jobs given up; what a store that fails or is locked has not taken by then, or after ten
+// seconds, is left as it is there. Returns 0, or STATUS_TIMEOUT: it may be called again. Once.
 int runner_close(struct runner *runner, int64_t timeout_ms);
 
 // After runner_close returned 0, when no thread is in a call any more.

@@ -91,6 +91,27 @@ describe("close", function()
         assert.equal("in time", select(2, read(id))[1].result.content)
     end)
 
+    it("takes no longer when another program holds the store", function()
+        local runner = worker.open { store = folder .. "/batch.db", executor = "manual" }
+        assert(runner:submit("spec", { { url = "a" } }))
+        local task = assert(runner:take())
+        io.open(folder .. "/locked", "w"):close()
+        local locker = io.popen(("sqlite3 %s/batch.db >%s/locked"):format(folder, folder), "w")
+        locker:write(".timeout 5000\nbegin immediate;\nselect 'locked';\n")
+        locker:flush()
+        eventually(function()
+            local file = assert(io.open(folder .. "/locked"))
+            local line = file:read "l"
+            file:close()
+            return line
+        end)
+        runner:finish(task, "not stored in time")
+        local began = core.now()
+        assert.is_true(runner:close(0.2))
+        assert.is_true(core.now() - began < 2)
+        locker:close()
+    end)
+
     it("lets submits be refused while it waits, and reading go on", function()
         local runner, submit = start()
         local id = submit "slow"

@@ -15,14 +15,16 @@
 
 struct stub {
     struct store store;  // first
-    int n_begun;
+    _Atomic int n_begun;
     int n_committed;
     int n_in_transaction;
     int fail_from;  // the begin or commit (counted together) that fails first; 0: none
     int n_failing;  // so many fail from there on
     int status;     // with this
     int n_calls;
-    int64_t sum;  // of the values of the items that are stored
+    bool is_slow;       // a locked begin takes the time that it was given
+    int64_t waited_ms;  // for locks
+    int64_t sum;        // of the values of the items that are stored
     int64_t pending;
 };
 
@@ -35,11 +37,15 @@ static int call(struct stub *stub) {
 
 static int stub_begin(struct store *store, int64_t patience_ms) {
     struct stub *stub = (struct stub *)store;
-    (void)patience_ms;
     stub->n_begun++;
     stub->pending = 0;
-    stub->n_in_transaction++;
-    return call(stub);
+    int status = call(stub);
+    if (status == STATUS_LOCKED)
+        stub->waited_ms += patience_ms;
+    if (status == STATUS_LOCKED && stub->is_slow)
+        usleep((useconds_t)patience_ms * 1000);
+    stub->n_in_transaction += !status;
+    return status;
 }
 
 static int stub_commit(struct store *store) {
@@ -54,7 +60,7 @@ static int stub_commit(struct store *store) {
 }
 
 static void stub_rollback(struct store *store) {
-    ((struct stub *)store)->n_in_transaction--;
+    ((struct stub *)store)->n_in_transaction = 0;
 }
 
 static const struct store_ops stub_ops = {
@@ -273,12 +279,12 @@ static void test_poison(void) {
 static void test_locked(void) {
     struct rig *rig = open_rig();
     struct item items[] = {item_of(1), item_of(2), item_of(4)};
-    fail_calls(rig, 3, 1, STATUS_LOCKED);  // begin of the second transaction
+    fail_calls(rig, 3, 1000000, STATUS_LOCKED);  // from the begin of the second transaction
     leave_behind(rig, items, 3);
     for (int i = 0; i < 3; i++)
         CHECK("a lock that others hold fails all alike", items[i].item.status == STATUS_LOCKED);
     stop(rig, 1000);
-    CHECK("and is waited for once", rig->stub.n_begun == 2);
+    CHECK("and is waited for once", rig->stub.waited_ms == 10000);
     close_rig(rig);
 }
 
@@ -307,6 +313,23 @@ static void test_stop(void) {
     CHECK("nothing is run after it", commit_run(rig->queue, &late.item) == STATUS_CLOSED);
     commit_leave(rig->queue, &later.item, COMMIT_BY_ANYBODY);
     CHECK("or stored", later.n_done == 1 && later.item.status == STATUS_CLOSED);
+    close_rig(rig);
+}
+
+static void test_stop_while_locked(void) {
+    struct rig *rig = open_rig();
+    struct item kept = item_of(1);
+    kept.item.must_be_stored = true;
+    rig->stub.is_slow = true;
+    fail_calls(rig, 1, 1000000, STATUS_LOCKED);
+    commit_leave(rig->queue, &kept.item, COMMIT_BY_COMMITTER);
+    while (!rig->stub.n_begun)
+        usleep(100);
+    int64_t began_us = clock_mono_us(NULL);
+    stop(rig, 50);
+    CHECK("a lock is waited for no longer than a stop has time",
+          clock_mono_us(NULL) - began_us < 2000000);
+    CHECK("what it holds up is told", kept.item.status == STATUS_LOCKED);
     close_rig(rig);
 }
 
@@ -352,6 +375,7 @@ int main(void) {
     test_locked();
     test_flood();
     test_stop();
+    test_stop_while_locked();
     test_stress();
     return check_report();
 }
