@@ -165,8 +165,8 @@ static int method_drain_one(lua_State *L) {
 // them may go on if all of them wait
 static int method_wait_for_work(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
-    runner_wait_for_work(box->runner, (int64_t)(luaL_checknumber(L, 2) * 1e6));
-    lua_pushboolean(L, !runner_is_closing(box->runner) && runner_has_work(box->runner));
+    int64_t timeout_us = (int64_t)(luaL_checknumber(L, 2) * 1e6);
+    lua_pushboolean(L, runner_wait_for_work(box->runner, timeout_us));
     int64_t idle_us = runner_idle_us(box->runner);
     if (idle_us < 0)
         return 1;

@@ -262,10 +262,6 @@ void runner_free(struct runner *runner) {
     release(runner);
 }
 
-bool runner_is_closing(const struct runner *runner) {
-    return runner->is_closing;
-}
-
 int64_t runner_foreign_pid(const struct runner *runner) {
     return runner->generation == owners_fork_generation() ? 0 : runner->pid;
 }

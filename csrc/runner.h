@@ -83,8 +83,6 @@ int runner_close(struct runner *runner, int64_t timeout_ms);
 // After runner_close returned 0, when no thread is in a call any more.
 void runner_free(struct runner *runner);
 
-bool runner_is_closing(const struct runner *runner);
-
 // The number of the process that opened it, if that is another one than this; else 0.
 int64_t runner_foreign_pid(const struct runner *runner);
 
@@ -128,14 +126,12 @@ int runner_take(struct runner *runner, struct hand *hand, struct task **out_task
 // outcome; false: it is pending again.
 bool runner_finish(struct runner *runner, struct task *task);
 
-// Waits until a task may be taken, no live job of this runner is left, or the time is up.
-void runner_wait_for_work(struct runner *runner, int64_t timeout_us);
+// Waits until a task may be taken, no live job is left that this runner has or could claim, or the
+// time is up. Returns whether one is left; false, too, when the runner closes.
+bool runner_wait_for_work(struct runner *runner, int64_t timeout_us);
 // How long nothing happens unless a new job comes: until the first turn, when every live job waits
 // for its moment; else -1.
 int64_t runner_idle_us(struct runner *runner);
-
-// Whether this process has live jobs, or some wait for whoever takes them.
-bool runner_has_work(struct runner *runner);
 
 // --- events and figures ---
 struct events *runner_events(struct runner *runner);

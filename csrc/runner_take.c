@@ -238,15 +238,45 @@ int runner_take(struct runner *runner, struct hand *hand, struct task **out_task
 
 // --- a program that takes by itself ---
 
-void runner_wait_for_work(struct runner *runner, int64_t timeout_us) {
+// Whether there are jobs without an owner; then they are asked for.
+static bool claim_unowned(struct runner *runner) {
+    struct store *store;
+    int64_t n_unowned = 0;
+    if (runner_begin_read(runner, &store, NULL))
+        return false;
+    store->ops->count_unowned(store, &n_unowned);
+    runner_end_read(runner, store);
+    if (n_unowned > 0)
+        runner_claim(runner);
+    return n_unowned > 0;
+}
+
+static bool has_jobs_locked(const struct runner *runner) {
+    return runner->jobs.count > 0 || runner->claim.is_running;
+}
+
+static bool has_jobs(struct runner *runner) {
     pthread_mutex_lock(&runner->lock);
+    bool has = has_jobs_locked(runner);
+    pthread_mutex_unlock(&runner->lock);
+    return has;
+}
+
+bool runner_wait_for_work(struct runner *runner, int64_t timeout_us) {
     // The caller's thread blocks in real time, whatever clock the runner goes by.
     int64_t due_us = clock_mono_us(NULL) + timeout_us;
-    while (!runner->rotation.n_ready && runner->jobs.count && !runner->is_stopped &&
-           clock_mono_us(NULL) < due_us &&
+    // Waited for even if the claim fails: asked again at once it would fail again.
+    bool has_unowned = !has_jobs(runner) && claim_unowned(runner);
+    pthread_mutex_lock(&runner->lock);
+    while ((has_unowned || has_jobs_locked(runner)) && !runner->rotation.n_ready &&
+           !runner->is_stopped && clock_mono_us(NULL) < due_us &&
            rotation_next_due(&runner->rotation) > runner_now_us(runner))
         threads_wait_until(&runner->has_work, &runner->lock, due_us);
     pthread_mutex_unlock(&runner->lock);
+    if (runner->is_closing)
+        return false;
+    // Asked twice: one that was claimed before the store was read is here by now, or on its way.
+    return has_jobs(runner) || claim_unowned(runner) || has_jobs(runner);
 }
 
 int64_t runner_idle_us(struct runner *runner) {
@@ -256,26 +286,6 @@ int64_t runner_idle_us(struct runner *runner) {
     int64_t left_us = is_idle ? rotation_next_due(rotation) - runner_now_us(runner) : -1;
     pthread_mutex_unlock(&runner->lock);
     return is_idle && left_us < 0 ? 0 : left_us;
-}
-
-static bool has_jobs(struct runner *runner) {
-    pthread_mutex_lock(&runner->lock);
-    bool has = runner->jobs.count > 0 || runner->claim.is_running;
-    pthread_mutex_unlock(&runner->lock);
-    return has;
-}
-
-bool runner_has_work(struct runner *runner) {
-    struct store *store;
-    int64_t n_unowned = 0;
-    if (has_jobs(runner))
-        return true;
-    if (runner_begin_read(runner, &store, NULL))
-        return false;
-    store->ops->count_unowned(store, &n_unowned);
-    runner_end_read(runner, store);
-    // Asked again: one that was claimed before the store was read is here by now, or on its way.
-    return n_unowned > 0 || has_jobs(runner);
 }
 
 // --- hands ---

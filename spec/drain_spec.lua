@@ -136,6 +136,22 @@ describe("drain", function()
         assert.is_true(slept)
     end)
 
+    it("claims a client's job at once and sleeps until it is there", function()
+        local store = assert(batch.store.open ":memory:")
+        local runner = open { store = store }
+        local client = assert(batch.client { store = store })
+        local wait_for_work, n_waits = runner._wait_for_work, 0
+        function runner._wait_for_work(...)
+            n_waits = n_waits + 1
+            return wait_for_work(...)
+        end
+        submit(client, "a", "b")
+        assert.equal(2, runner:drain(function() return "x" end))
+        assert.is_true(n_waits < 20, n_waits .. " waits for two targets")
+        client:close()
+        store:close()
+    end)
+
     it("ends when its fetch closes the runner", function()
         local runner = open()
         submit(runner, "a", "b")
