@@ -285,6 +285,8 @@ static int push_event(lua_State *L) {
         lrows_set_integer(L, "attempts", event->attempts);
     if (is_job)
         lrows_set_integer(L, "targets_total", event->number);
+    if (is_job)
+        lrows_set_text(L, "error", of_text(event->text));
     lrows_set_text(L, "caller", of_text(event->caller));
     lrows_set_text(L, "class", of_text(event->class_name));
     lua_setfield(L, -2, "info");

@@ -190,16 +190,17 @@ static int clear_dropped(struct lstore *box) {
 static int fail_dead(struct lstore *box, const char *reason, int64_t now, int64_t *out_count) {
     struct store *store = box->store;
     struct owner_row owner = {0};
+    struct mass_failure failure = {.reason = reason, .now = now, .limit = -1};
     int64_t count;
-    *out_count = 0;
-    int status = store->ops->fail_jobs(store, 0, reason, now, out_count);
+    int status = store->ops->fail_jobs(store, &failure, out_count);
     while (!status) {
         status = store->ops->next_owner(store, owner.id, &owner);
         if (status)
             break;
         if (owners_is_alive(box->owners, owner.id))
             continue;
-        status = store->ops->fail_jobs(store, owner.id, reason, now, &count);
+        failure.owner = owner.id;
+        status = store->ops->fail_jobs(store, &failure, &count);
         *out_count += count;
     }
     return status == STATUS_NOTHING ? STATUS_OK : status;

@@ -67,27 +67,39 @@ static int become_owner(struct runner *runner, struct fault *fault) {
     return status;
 }
 
-static int reap_at_start(struct runner *runner, struct fault *fault) {
+// Reaps some of the first dead owner's jobs behind inout_after. STATUS_NOTHING when there are none.
+static int reap_next(struct runner *runner, int64_t *inout_after) {
     struct store *store = runner->store;
-    struct owner_row owner = {0};
-    for (;;) {
-        int64_t n_jobs = 0;
-        int status = store->ops->begin(store, SETUP_PATIENCE_MS);
-        int found = status ? status : store->ops->next_owner(store, owner.id, &owner);
-        if (!found)
-            status = runner_reap(runner, store, &owner, &n_jobs);
-        if (!status)
-            status = store->ops->commit(store);
-        if (status) {
-            fault_set(fault, status, "%s", store->fault.text);
-            store->ops->rollback(store);
-            return status;
-        }
-        if (found)
-            return found == STATUS_NOTHING ? STATUS_OK : found;
-        if (!runner->config.resumes)
-            runner->figures.jobs_restart += (uint64_t)n_jobs;
+    struct owner_row owner;
+    struct reap reap = {0};
+    int status = store->ops->begin(store, SETUP_PATIENCE_MS);
+    if (!status)
+        status = store->ops->next_owner(store, *inout_after, &owner);
+    if (!status)
+        status = runner_reap(runner, store, &owner, &reap);
+    if (!status)
+        status = store->ops->commit(store);
+    if (status) {
+        store->ops->rollback(store);
+        runner_drop_reap(&reap);
+        return status;
     }
+    if (!reap.has_more)
+        *inout_after = owner.id;
+    pthread_mutex_lock(&runner->lock);
+    runner_tell_reap_locked(runner, &reap);
+    pthread_mutex_unlock(&runner->lock);
+    return STATUS_OK;
+}
+
+static int reap_at_start(struct runner *runner, struct fault *fault) {
+    int64_t after = 0;
+    int status = STATUS_OK;
+    while (!status)
+        status = reap_next(runner, &after);
+    if (status == STATUS_NOTHING)
+        return STATUS_OK;
+    return fault_set(fault, status, "%s", runner->store->fault.text);
 }
 
 static int open_store(struct runner *runner, struct fault *fault) {

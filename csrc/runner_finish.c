@@ -59,13 +59,6 @@ static void report_target_locked(struct runner *runner, const struct task *task)
     events_add(runner->events, &event);
 }
 
-static double job_seconds(const struct runner *runner, const struct live *live) {
-    if (live->submitted_us)
-        return (double)(runner_now_us(runner) - live->submitted_us) / 1e6;
-    int64_t span_ms = runner_now_ms(runner) - live->created_at;
-    return span_ms > 0 ? (double)span_ms / 1e3 : 0;
-}
-
 // The job's turn after its target was stored: again, or never.
 static void continue_job_locked(struct runner *runner, struct live *live, const struct task *task) {
     bool is_stored = task->item.status == STATUS_OK;
@@ -75,8 +68,8 @@ static void continue_job_locked(struct runner *runner, struct live *live, const 
         report_target_locked(runner, task);
         if (!job_is_live(task->job_status) && !live->is_cancelled) {
             bool has_duration = task->job_status != JOB_CANCELLED;
-            runner_job_ended_locked(runner, live, task->job_status, NULL,
-                                    has_duration ? job_seconds(runner, live) : -1);
+            runner_job_ended_locked(runner, live, task->job_status,
+                                    has_duration ? runner_job_seconds(runner, live) : -1);
             live->is_cancelled = true;  // ended: whatever the reason, it takes no more turns
         }
     }

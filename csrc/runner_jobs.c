@@ -24,6 +24,7 @@ struct request {
     struct runner *runner;
     char id[JOB_ID_SIZE];
     int64_t key;
+    struct live *orphan;  // cancelled, and no runner's: its end is told here
 };
 
 void runner_depth_changed_locked(struct runner *runner) {
@@ -55,15 +56,18 @@ void runner_announce_change_locked(struct runner *runner) {
     pthread_cond_broadcast(&runner->changed);
 }
 
-static void count_job(struct figures *figures, int status) {
+static void count_job(struct figures *figures, int status, bool is_restart) {
+    figures->jobs_restart += is_restart;
+    if (is_restart)
+        return;
     figures->jobs_done += status == JOB_DONE;
     figures->jobs_partial += status == JOB_PARTIAL;
     figures->jobs_failed += status == JOB_FAILED;
     figures->jobs_cancelled += status == JOB_CANCELLED;
 }
 
-void runner_job_ended_locked(struct runner *runner, const struct live *live, int status,
-                             const char *error, double seconds) {
+void runner_tell_end_locked(struct runner *runner, const struct live *live, int status,
+                            const char *error, double seconds) {
     struct event event = {.kind = EVENT_JOB,
                           .job_status = status,
                           .seconds = seconds,
@@ -72,23 +76,35 @@ void runner_job_ended_locked(struct runner *runner, const struct live *live, int
                           .caller = live->caller.start,
                           .class_name = live->class_name.start};
     memcpy(event.job_id, live->id, JOB_ID_SIZE);
-    count_job(&runner->figures, status);
+    count_job(&runner->figures, status, error != NULL);
     events_add(runner->events, &event);
     if (seconds >= 0) {
         histogram_add(&runner->figures.job_seconds, seconds);
         event.kind = EVENT_JOB_SECONDS;
         events_add(runner->events, &event);
     }
+    runner_announce_change_locked(runner);
+}
+
+void runner_job_ended_locked(struct runner *runner, const struct live *live, int status,
+                             double seconds) {
+    runner_tell_end_locked(runner, live, status, NULL, seconds);
     runner->n_ended++;
     runner_depth_changed_locked(runner);
-    runner_announce_change_locked(runner);
+}
+
+double runner_job_seconds(const struct runner *runner, const struct live *live) {
+    if (live->submitted_us)
+        return (double)(runner_now_us(runner) - live->submitted_us) / 1e6;
+    int64_t span_ms = runner_now_ms(runner) - live->created_at;
+    return span_ms > 0 ? (double)span_ms / 1e3 : 0;
 }
 
 void runner_mark_cancelled_locked(struct runner *runner, int64_t key) {
     struct live *live = live_map_find(&runner->jobs, key);
     if (live && !live->is_cancelled) {
         live->is_cancelled = true;
-        runner_job_ended_locked(runner, live, JOB_CANCELLED, NULL, -1);
+        runner_job_ended_locked(runner, live, JOB_CANCELLED, -1);
         if (live->task && live->task->hand)
             hand_cancel(live->task->hand);
         if (!live->task && !live->is_refilling)
@@ -204,24 +220,48 @@ int runner_submit(struct runner *runner, const struct submit *submit, char out_i
 
 // --- cancel, touch ---
 
+// Whether a runner has the job and tells its end.
+static bool is_somebodys(struct runner *runner, const struct job_row *job) {
+    if (job->owner && job->owner == runner->owner.id)
+        return true;
+    return job->owner && owners_is_alive(runner->owners, job->owner);
+}
+
+static void drop_orphan(struct request *request) {
+    if (request->orphan)
+        live_free(request->orphan);
+    request->orphan = NULL;
+}
+
 static int apply_cancel(struct commit_item *item, struct store *store) {
     struct request *request = (struct request *)item;
-    int64_t now = runner_now_ms(request->runner);
-    int status = store->ops->cancel_job(store, request->id, now, &request->key);
+    struct job_row job;
+    drop_orphan(request);  // of a try that failed
+    int status = store->ops->cancel_job(store, request->id, runner_now_ms(request->runner), &job);
     if (status == STATUS_NOT_FOUND) {
         item->status = status;
-        status = STATUS_OK;
+        return STATUS_OK;
     }
-    return status;
+    if (status)
+        return status;
+    request->key = job.key;
+    if (is_somebodys(request->runner, &job))
+        return STATUS_OK;
+    request->orphan = live_new(&job);
+    return request->orphan ? STATUS_OK
+                           : fault_set(&store->fault, STATUS_NO_MEMORY, "out of memory");
 }
 
 static void cancel_done_locked(struct commit_item *item) {
     struct request *request = (struct request *)item;
+    struct runner *runner = request->runner;
     if (item->status)
         return;
-    owners_announce(request->runner->owners);
-    runner_mark_cancelled_locked(request->runner, request->key);
-    runner_announce_change_locked(request->runner);
+    owners_announce(runner->owners);
+    runner_mark_cancelled_locked(runner, request->key);
+    if (request->orphan)
+        runner_tell_end_locked(runner, request->orphan, JOB_CANCELLED, NULL, -1);
+    runner_announce_change_locked(runner);
 }
 
 static int apply_touch(struct commit_item *item, struct store *store) {
@@ -247,7 +287,9 @@ static int run_request(struct runner *runner, struct request *request, const cha
 int runner_cancel(struct runner *runner, const char *id, struct fault *fault) {
     struct request request = {
         .item = {.apply = apply_cancel, .done = cancel_done_locked, .fault = fault}};
-    return run_request(runner, &request, id);
+    int status = run_request(runner, &request, id);
+    drop_orphan(&request);
+    return status;
 }
 
 int runner_touch(struct runner *runner, const char *id, struct fault *fault) {

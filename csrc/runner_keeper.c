@@ -101,14 +101,17 @@ static bool begin_errand(struct runner *runner, struct errand *errand) {
 
 static int apply_reap(struct commit_item *item, struct store *store) {
     struct errand *errand = (struct errand *)item;
-    return runner_reap(errand->runner, store, &errand->owner, &errand->n_jobs);
+    runner_drop_reap(&errand->reap);  // of a try that failed
+    return runner_reap(errand->runner, store, &errand->owner, &errand->reap);
 }
 
 static void reap_done_locked(struct commit_item *item) {
     struct errand *errand = (struct errand *)item;
     struct runner *runner = errand->runner;
-    if (!item->status && !runner->config.resumes)
-        runner->figures.jobs_restart += (uint64_t)errand->n_jobs;
+    if (item->status)
+        runner_drop_reap(&errand->reap);
+    else
+        runner_tell_reap_locked(runner, &errand->reap);
     errand->is_running = false;
     runner->reaped_at_us = 0;  // there may be more of them: look again at once
 }

@@ -17,14 +17,30 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+// A job as a reap found it, and what became of it.
+struct reaped {
+    struct reaped *next;
+    struct live *live;
+    int job_status;
+    bool is_crashed;  // its target at next_idx was stored as "crashed"
+};
+
+// What a reap has ended, to be told when its transaction is committed. All zero: nothing.
+struct reap {
+    struct reaped *first;
+    bool has_more;   // the same owner has more live jobs
+    bool is_broken;  // memory ran out
+};
+
 // Work of the keeper on its way through the commit queue.
 struct errand {
     struct commit_item item;
     struct runner *runner;
     bool is_running;         // guarded by the lock
     struct owner_row owner;  // reap: whose jobs
+    struct reap reap;
     size_t n_claimed;
-    int64_t n_jobs;  // claim: wanted; reap: touched
+    int64_t n_jobs;  // claim: wanted
     bool has_more;   // sweep
 };
 
@@ -96,9 +112,14 @@ void runner_adopt_locked(struct runner *runner, struct live *live);
 void runner_forget_locked(struct runner *runner, struct live *live);
 // Marks a job as cancelled, here and in its hand.
 void runner_mark_cancelled_locked(struct runner *runner, int64_t key);
-// Counts the end of a job and tells hooks and waiters. seconds < 0: it has no duration.
+// Counts the end of a job and tells hooks and waiters. error: "restart" or NULL. seconds < 0: none.
+void runner_tell_end_locked(struct runner *runner, const struct live *live, int status,
+                            const char *error, double seconds);
+// The same of a job in the map, which is not live from now on.
 void runner_job_ended_locked(struct runner *runner, const struct live *live, int status,
-                             const char *error, double seconds);
+                             double seconds);
+// From its submit until now.
+double runner_job_seconds(const struct runner *runner, const struct live *live);
 void runner_depth_changed_locked(struct runner *runner);
 void runner_announce_change_locked(struct runner *runner);
 
@@ -131,9 +152,12 @@ void runner_stop_keeper(struct runner *runner);
 void runner_hurry_keeper_locked(struct runner *runner, int64_t due_us);
 
 // --- runner_upkeep.c ---
-// Reaps one dead owner in a transaction of its own caller. out_count: jobs touched.
+// Reaps one dead owner in a transaction of its own caller, who afterwards tells or drops out_reap.
 int runner_reap(struct runner *runner, struct store *store, const struct owner_row *owner,
-                int64_t *out_count);
+                struct reap *out_reap);
+// Counts what was reaped, tells hooks, and drops it.
+void runner_tell_reap_locked(struct runner *runner, struct reap *reap);
+void runner_drop_reap(struct reap *reap);
 // Drops what has lapsed and clears some rows of what was dropped. out_has_more: call again soon.
 int runner_sweep(struct runner *runner, struct store *store, bool *out_has_more);
 // Drops the oldest finished jobs if the results no longer fit. Called by the queue's leader.

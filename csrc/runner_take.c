@@ -133,7 +133,7 @@ static bool make_ready_locked(struct runner *runner, struct live *live) {
     live->is_refilling = false;
     if (!status && !is_live && !live->is_cancelled) {
         live->is_cancelled = true;
-        runner_job_ended_locked(runner, live, JOB_CANCELLED, NULL, -1);
+        runner_job_ended_locked(runner, live, JOB_CANCELLED, -1);
     }
     if (live->is_cancelled) {
         runner_forget_locked(runner, live);

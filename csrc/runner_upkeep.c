@@ -5,37 +5,63 @@
 
 #include "runner_state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     // How long a record outlives its lease, so that its reader learns "expired" and not "unknown".
     SWEEP_GRACE_MS = 60000,
+    REAP_JOBS = 1000,  // in one transaction
     SWEEP_JOBS = 100,  // in one transaction
     SWEEP_ROWS = 2000,
     EVICT_JOBS = 1000,
     RECOUNT_AFTER_US = 1000000,  // other processes store results too
 };
 
+static const char crashed[] = "crashed", restart[] = "restart";
+
 // --- dead owners ---
 
-static int store_crashed(struct runner *runner, struct store *store, const struct job_row *job) {
-    static const char error[] = "crashed";
+static int remember(struct reap *reap, const struct reaped *what, const struct job_row *job) {
+    struct reaped *reaped = malloc(sizeof *reaped);
+    struct live *live = reaped ? live_new(job) : NULL;
+    if (!live) {
+        free(reaped);
+        reap->is_broken = true;
+        return STATUS_NO_MEMORY;
+    }
+    *reaped = *what;
+    reaped->live = live;
+    reaped->next = reap->first;
+    reap->first = reaped;
+    return STATUS_OK;
+}
+
+static void remember_failed(void *context, const struct job_row *job) {
+    remember(context, &(struct reaped){.job_status = JOB_FAILED}, job);
+}
+
+static int store_crashed(struct runner *runner, struct store *store, struct job_row *job,
+                         struct reap *reap) {
     static const char hint[] = "its process died again and again while it was in flight";
     int64_t now = runner_now_ms(runner);
+    struct reaped what = {.job_status = JOB_RUNNING, .is_crashed = true};
+    job->attempts += job->deaths;
     struct outcome outcome = {.job_key = job->key,
                               .idx = job->targets_done,
-                              .error = {error, sizeof error - 1},
+                              .error = {crashed, sizeof crashed - 1},
                               .hint = {hint, sizeof hint - 1},
-                              .attempts = job->attempts + job->deaths,
+                              .attempts = job->attempts,
                               .started_at = now,
                               .finished_at = now,
                               .expires_at = now + runner->config.ttl_ms,
                               .is_last = job->targets_done + 1 == job->targets_total};
-    int job_status;
-    return store->ops->put_outcome(store, &outcome, &job_status);
+    int status = store->ops->put_outcome(store, &outcome, &what.job_status);
+    return status ? status : remember(reap, &what, job);
 }
 
-static int note_deaths(struct runner *runner, struct store *store, const struct owner_row *owner) {
+static int note_deaths(struct runner *runner, struct store *store, const struct owner_row *owner,
+                       struct reap *reap) {
     struct in_flight in_flight[OWNER_MAX_IN_FLIGHT];
     size_t n = owners_read(runner->owners, owner->slot, in_flight, OWNER_MAX_IN_FLIGHT);
     int status = STATUS_OK;
@@ -43,34 +69,83 @@ static int note_deaths(struct runner *runner, struct store *store, const struct 
         struct job_row job;
         status = store->ops->note_death(store, in_flight[i].job_key, in_flight[i].idx, &job);
         if (!status && job.deaths >= runner->config.crash_limit)
-            status = store_crashed(runner, store, &job);
+            status = store_crashed(runner, store, &job, reap);
         if (status == STATUS_NOT_FOUND)
             status = STATUS_OK;
     }
     return status;
 }
 
+// Takes the jobs of a dead owner over, or fails some of them.
+static int reap_jobs(struct runner *runner, struct store *store, const struct owner_row *owner,
+                     struct reap *reap) {
+    int64_t n_jobs;
+    int status;
+    if (runner->config.resumes) {
+        status = note_deaths(runner, store, owner, reap);
+        if (!status)
+            status = store->ops->release_jobs(store, owner->id, &n_jobs);
+    } else {
+        struct mass_failure failure = {.owner = owner->id,
+                                       .reason = restart,
+                                       .now = runner_now_ms(runner),
+                                       .limit = REAP_JOBS,
+                                       .visit = remember_failed,
+                                       .context = reap};
+        status = store->ops->fail_jobs(store, &failure, &n_jobs);
+        reap->has_more = n_jobs == REAP_JOBS;
+    }
+    return reap->is_broken ? fault_set(&store->fault, STATUS_NO_MEMORY, "out of memory") : status;
+}
+
 int runner_reap(struct runner *runner, struct store *store, const struct owner_row *owner,
-                int64_t *out_count) {
+                struct reap *out_reap) {
     struct owner_row known;
-    *out_count = 0;
+    *out_reap = (struct reap){0};
     if (owners_is_alive(runner->owners, owner->id))
         return STATUS_OK;
     // Somebody else may have reaped it since it was seen: then its slot may be another's by now.
     int status = store->ops->next_owner(store, owner->id - 1, &known);
     if (status == STATUS_NOTHING || (!status && known.id != owner->id))
         return STATUS_OK;
-    if (status)
-        return status;
-    if (runner->config.resumes) {
-        status = note_deaths(runner, store, owner);
-        if (!status)
-            status = store->ops->release_jobs(store, owner->id, out_count);
-    } else {
-        status =
-            store->ops->fail_jobs(store, owner->id, "restart", runner_now_ms(runner), out_count);
-    }
+    if (!status)
+        status = reap_jobs(runner, store, owner, out_reap);
     return status ? status : store->ops->delete_owner(store, owner->id);
+}
+
+// How long its fetches took before their process died is not known.
+static void tell_crash_locked(struct runner *runner, const struct live *live) {
+    struct event event = {.kind = EVENT_TARGET,
+                          .number = live->next_idx,
+                          .attempts = live->attempts,
+                          .text = crashed,
+                          .caller = live->caller.start,
+                          .class_name = live->class_name.start};
+    memcpy(event.job_id, live->id, JOB_ID_SIZE);
+    runner->figures.targets_failed++;
+    events_add(runner->events, &event);
+}
+
+void runner_tell_reap_locked(struct runner *runner, struct reap *reap) {
+    for (const struct reaped *reaped = reap->first; reaped; reaped = reaped->next) {
+        const struct live *live = reaped->live;
+        if (reaped->is_crashed)
+            tell_crash_locked(runner, live);
+        if (!job_is_live(reaped->job_status))
+            runner_tell_end_locked(runner, live, reaped->job_status,
+                                   reaped->is_crashed ? NULL : restart,
+                                   runner_job_seconds(runner, live));
+    }
+    runner_drop_reap(reap);
+}
+
+void runner_drop_reap(struct reap *reap) {
+    while (reap->first) {
+        struct reaped *reaped = reap->first;
+        reap->first = reaped->next;
+        live_free(reaped->live);
+        free(reaped);
+    }
 }
 
 // --- lapsed leases ---

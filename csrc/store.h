@@ -103,6 +103,17 @@ struct target_range {
     bool has_content;   // whether results are read
 };
 
+// Jobs that fail all at once.
+struct mass_failure {
+    int64_t owner;  // whose; 0: nobody's
+    const char *reason;
+    int64_t now;
+    int64_t limit;  // at most so many; -1: all
+    // Called with each as it is afterwards; may be NULL.
+    void (*visit)(void *context, const struct job_row *job);
+    void *context;
+};
+
 struct owner_row {
     int64_t id;
     int64_t slot;
@@ -141,8 +152,8 @@ struct store_ops {
     int (*insert_job)(struct store *store, const struct new_job *job, int64_t *out_key);
     // queued → running; nothing when it is not queued.
     int (*start_job)(struct store *store, int64_t key, int64_t now);
-    // live → cancelled. STATUS_NOT_FOUND when it is unknown or not live. out_key may be NULL.
-    int (*cancel_job)(struct store *store, const char *id, int64_t now, int64_t *out_key);
+    // live → cancelled. STATUS_NOT_FOUND when it is unknown or not live.
+    int (*cancel_job)(struct store *store, const char *id, int64_t now, struct job_row *out_job);
     // Moves the lease. STATUS_NOT_FOUND when there is no such job or it has lapsed.
     int (*touch_job)(struct store *store, const char *id, int64_t now, int64_t expires_at);
     int (*set_busy)(struct store *store, int64_t key, int64_t idx, int64_t attempts,
@@ -177,10 +188,10 @@ struct store_ops {
     // Gives the oldest job without an owner to owner. STATUS_NOTHING when there is none.
     int (*claim_job)(struct store *store, int64_t owner, struct job_row *out_job);
     int (*count_unowned)(struct store *store, int64_t *out_count);
-    // Makes the live jobs of an owner (0: nobody's) everybody's again (queued), or fails them.
+    // Makes the live jobs of an owner everybody's again (queued).
     int (*release_jobs)(struct store *store, int64_t owner, int64_t *out_count);
-    int (*fail_jobs)(struct store *store, int64_t owner, const char *reason, int64_t now,
-                     int64_t *out_count);
+    // Fails live jobs of an owner.
+    int (*fail_jobs)(struct store *store, const struct mass_failure *failure, int64_t *out_count);
     // Notes that a process died with that target in flight. out_job: the job afterwards;
     // STATUS_NOT_FOUND when that target is not pending any more.
     int (*note_death)(struct store *store, int64_t key, int64_t idx, struct job_row *out_job);

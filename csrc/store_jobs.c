@@ -124,17 +124,11 @@ int sqlite_start_job(struct store *store, int64_t key, int64_t now) {
     return sqlite_write((struct sqlite *)store, SQL_START_JOB, "ii", key, now);
 }
 
-int sqlite_cancel_job(struct store *store, const char *id, int64_t now, int64_t *out_key) {
+int sqlite_cancel_job(struct store *store, const char *id, int64_t now, struct job_row *out_job) {
     struct sqlite *sqlite = (struct sqlite *)store;
-    int64_t key;
-    int status = sqlite_number(sqlite, SQL_CANCEL_JOB, &key, "si", id, now);
-    if (status == STATUS_NOTHING)
-        return STATUS_NOT_FOUND;
-    if (!status)
-        status = sqlite_write(sqlite, SQL_GAUGE_END_JOB, "i", key);
-    if (out_key)
-        *out_key = key;
-    return status;
+    int status = sqlite_run(sqlite, SQL_CANCEL_JOB, "si", id, now);
+    status = take_job(sqlite, SQL_CANCEL_JOB, status, out_job);
+    return status ? status : sqlite_write(sqlite, SQL_GAUGE_END_JOB, "i", out_job->key);
 }
 
 // Whether the last statement changed a row.

@@ -55,16 +55,39 @@ int sqlite_release_jobs(struct store *store, int64_t owner, int64_t *out_count) 
     return status;
 }
 
-int sqlite_fail_jobs(struct store *store, int64_t owner, const char *reason, int64_t now,
-                     int64_t *out_count) {
+// Visits the rows that the statement has changed; the first one stands. Returns STATUS_NOTHING
+// behind the last.
+static int visit_failed(struct sqlite *sqlite, const struct mass_failure *failure,
+                        int64_t *out_count, int64_t *out_bytes) {
+    sqlite3_stmt *statement = sqlite->statements[SQL_FAIL_JOBS];
+    int code = SQLITE_ROW;
+    while (code == SQLITE_ROW) {
+        struct job_row job;
+        int status = sqlite_job_row(sqlite, statement, &job);
+        if (status)
+            return status;
+        ++*out_count;
+        *out_bytes += job.bytes;
+        if (failure->visit)
+            failure->visit(failure->context, &job);
+        code = sqlite3_step(statement);
+    }
+    return code == SQLITE_DONE ? STATUS_NOTHING : sqlite_fail(sqlite, code, "fail the jobs");
+}
+
+int sqlite_fail_jobs(struct store *store, const struct mass_failure *failure, int64_t *out_count) {
     struct sqlite *sqlite = (struct sqlite *)store;
+    int64_t n_bytes = 0;
     *out_count = 0;
-    int status = sqlite_write(sqlite, SQL_GAUGE_FAIL_JOBS, "i", owner);
-    if (!status)
-        status = sqlite_write(sqlite, SQL_FAIL_JOBS, "isi", owner, reason, now);
-    if (!status)
-        *out_count = sqlite3_changes64(sqlite->db);
-    return status;
+    int status = sqlite_run(sqlite, SQL_FAIL_JOBS, "isii", failure->owner, failure->reason,
+                            failure->now, failure->limit);
+    if (status)
+        return status == STATUS_NOTHING ? STATUS_OK : status;
+    status = visit_failed(sqlite, failure, out_count, &n_bytes);
+    sqlite_reset(sqlite, SQL_FAIL_JOBS);
+    if (status != STATUS_NOTHING)
+        return status;
+    return sqlite_write(sqlite, SQL_GAUGE_FAIL_JOBS, "ii", *out_count, n_bytes);
 }
 
 int sqlite_note_death(struct store *store, int64_t key, int64_t idx, struct job_row *out_job) {

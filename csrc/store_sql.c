@@ -115,7 +115,7 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
     [SQL_CANCEL_JOB] = "update job\n"
                        "set status = 'cancelled', finished_at = ?2\n"
                        "where id = ?1 and " LIVE "\n"
-                       "returning key",
+                       "returning" JOB_COLUMNS,
     [SQL_TOUCH_JOB] = "update job\n"
                       "set expires_at = max(expires_at, ?3)\n"
                       "where id = ?1 and expires_at > ?2",
@@ -221,14 +221,16 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
     [SQL_RELEASE_JOBS] = "update job\n"
                          "set owner = null, status = 'queued'\n"
                          "where owner = ?1 and " LIVE,
-    [SQL_GAUGE_FAIL_JOBS] = "update gauge\n"
-                            "set (live_jobs, finished_bytes) = (\n"
-                            "  select live_jobs - count(*), finished_bytes + total(bytes)\n"
-                            "  from job\n"
-                            "  where owner is nullif(?1, 0) and " LIVE ")",
     [SQL_FAIL_JOBS] = "update job\n"
                       "set status = 'failed', error = ?2, finished_at = ?3\n"
-                      "where owner is nullif(?1, 0) and " LIVE,
+                      "where key in (\n"
+                      "  select key from job\n"
+                      "  where owner is nullif(?1, 0) and " LIVE "\n"
+                      "  limit ?4)\n"
+                      "returning" JOB_COLUMNS,
+    [SQL_GAUGE_FAIL_JOBS] = "update gauge\n"
+                            "set live_jobs = live_jobs - ?1,\n"
+                            "  finished_bytes = finished_bytes + ?2",
     [SQL_NOTE_DEATH] = "update job\n"
                        "set deaths = deaths + 1\n"
                        "where key = ?1 and targets_done = ?2 and " LIVE "\n"

@@ -58,7 +58,7 @@ int sqlite_count_live_of(struct store *, struct bytes caller, int64_t *out_count
 int sqlite_count_live(struct store *, int64_t *out_count);
 int sqlite_insert_job(struct store *, const struct new_job *job, int64_t *out_key);
 int sqlite_start_job(struct store *, int64_t key, int64_t now);
-int sqlite_cancel_job(struct store *, const char *id, int64_t now, int64_t *out_key);
+int sqlite_cancel_job(struct store *, const char *id, int64_t now, struct job_row *out_job);
 int sqlite_touch_job(struct store *, const char *id, int64_t now, int64_t expires_at);
 int sqlite_set_busy(struct store *, int64_t key, int64_t idx, int64_t attempts, int64_t busy_ms);
 int sqlite_put_outcome(struct store *, const struct outcome *outcome, int *out_status);
@@ -80,8 +80,7 @@ int sqlite_next_owner(struct store *, int64_t after, struct owner_row *out_owner
 int sqlite_claim_job(struct store *, int64_t owner, struct job_row *out_job);
 int sqlite_count_unowned(struct store *, int64_t *out_count);
 int sqlite_release_jobs(struct store *, int64_t owner, int64_t *out_count);
-int sqlite_fail_jobs(struct store *, int64_t owner, const char *reason, int64_t now,
-                     int64_t *out_count);
+int sqlite_fail_jobs(struct store *, const struct mass_failure *, int64_t *out_count);
 int sqlite_note_death(struct store *, int64_t key, int64_t idx, struct job_row *out_job);
 
 int sqlite_read_gauges(struct store *, struct store_gauges *out_gauges);

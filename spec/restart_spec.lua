@@ -97,10 +97,44 @@ describe("a process with jobs in flight", function()
         assert.same({ "by the first process", "by the first process", "pending", "pending" },
             contents(targets))
         assert.same("restart", runner:status(second).error)
-        assert.same(2, runner:stats().jobs.restart)
+        local stats = runner:stats()
+        assert.same({ 2, 0, 2 }, { stats.jobs.restart, stats.jobs.failed, stats.job_seconds.count })
         assert.same(0, runner:stats().live_jobs)
         assert.is_true(is_sound())
         assert.same({ "first1", "first2", "first3" }, folder:lines("fetched"))
+    end)
+
+    it("is killed: hooks are told of each of its jobs once, at the start and later on", function()
+        for _, when in ipairs { "start", "later" } do
+            local ended, n_seconds = {}, 0
+            local hooks = {
+                job = function(status, info)
+                    ended[info.job] = (ended[info.job] or "") .. status .. " " .. info.error
+                end,
+                job_seconds = function(seconds, info)
+                    n_seconds = n_seconds + (seconds > 0 and ended[info.job] and 1 or 0)
+                end,
+            }
+            local hanging, first, second = start_hanging("fail")
+            if when == "later" then
+                open("fail", { hooks = hooks })
+            end
+            hanging:kill()
+            hanging:wait()
+            if when == "start" then
+                open("fail", { hooks = hooks })
+            end
+            eventually(function()
+                runner:poll()
+                return n_seconds == 2
+            end)
+            assert.same({ [first] = "failed restart", [second] = "failed restart" }, ended)
+            assert.equal(2, n_seconds)
+            runner:close()
+            runner = nil
+            folder:remove()
+            folder = process.folder()
+        end
     end)
 
     it("is killed: what was pending runs again, each target with one outcome", function()
@@ -181,10 +215,15 @@ describe("a target that takes its process with it", function()
                 DIE
             end
             return "fine"
-        end }))
+        end,
+        hooks = { target = function(error, _, bytes, info)
+            note("told", ("%s %s %d %d %d"):format(info.job, error, info.idx, info.attempts, bytes))
+        end }}))
     local id = assert(runner:submit("me", urls("bad", 3)))
     note("id", id)
     assert(runner:wait(id, 20))
+    runner:poll()
+    note("failed", tostring(runner:stats().targets.failed))
     assert(runner:close())
     ]]
 
@@ -220,6 +259,9 @@ describe("a target that takes its process with it", function()
                 assert.same({ "done", "failed", "done" },
                     { targets[1].status, targets[2].status, targets[3].status })
                 assert.same("crashed", targets[2].error)
+                local id = folder:lines("id")[1]
+                assert.same({ id .. " crashed 1 3 0", id .. " nil 2 1 4" }, folder:lines("told"))
+                assert.same({ "1" }, folder:lines("failed"))
                 assert.same({ 1, 3, 1 }, { count "bad1", count "bad2", count "bad3" })
                 client:close()
             end)

@@ -190,16 +190,17 @@ static void test_endings(void) {
 static void test_cancel(void) {
     struct job_row job;
     struct store_gauges gauges;
-    int64_t key, cancelled;
+    struct job_row cancelled;
+    int64_t key;
     int status;
     open_store();
     key = insert("ann", 'k', 2, 0);
     begin();
     CHECK("a live job is cancelled", ops->cancel_job(store, last_id, NOW + 1, &cancelled) == 0);
-    CHECK("its key is told", cancelled == key);
-    CHECK("once", ops->cancel_job(store, last_id, NOW + 2, NULL) == STATUS_NOT_FOUND);
+    CHECK("it is told", cancelled.key == key);
+    CHECK("once", ops->cancel_job(store, last_id, NOW + 2, &cancelled) == STATUS_NOT_FOUND);
     CHECK("what is unknown is not", ops->cancel_job(store, "0190a1b2-c3d4-7e5f-8a6b-0123456789ab",
-                                                    NOW, NULL) == STATUS_NOT_FOUND);
+                                                    NOW, &cancelled) == STATUS_NOT_FOUND);
     commit();
     CHECK("the target in flight is stored late", put(key, 0, "late", false, &status) == 0);
     CHECK("and changes no status", status == JOB_CANCELLED);
@@ -226,10 +227,15 @@ static void test_touch(void) {
     close_store();
 }
 
+static void see_failed(void *context, const struct job_row *job) {
+    if (job->status == JOB_FAILED && job->finished_at == NOW + 9)
+        *(int64_t *)context = job->key;
+}
+
 static void test_owners(void) {
     struct owner_row first, second, found;
     struct job_row job;
-    int64_t count;
+    int64_t count, found_key = 0;
     int status;
     open_store();
     begin();
@@ -245,7 +251,9 @@ static void test_owners(void) {
     CHECK("one waits for an owner", ops->count_unowned(store, &count) == 0 && count == 1);
     CHECK("it is claimed", ops->claim_job(store, second.id, &job) == 0 && job.owner == second.id);
     CHECK("by one", ops->claim_job(store, first.id, &job) == STATUS_NOTHING);
-    CHECK("an owner fails", ops->fail_jobs(store, second.id, "restart", NOW + 9, &count) == 0);
+    struct mass_failure failure = {second.id, "restart", NOW + 9, 10, see_failed, &found_key};
+    CHECK("an owner fails", ops->fail_jobs(store, &failure, &count) == 0);
+    CHECK("each job is shown", found_key == job.key);
     CHECK("with its job alone", count == 1);
     CHECK("another gives its job up", ops->release_jobs(store, first.id, &count) == 0);
     CHECK("which is one", count == 1);
