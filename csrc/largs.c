@@ -23,6 +23,14 @@ int64_t largs_check_whole(lua_State *L, int index, double unit) {
     return largs_whole(number);
 }
 
+int64_t largs_opt_span_ms(lua_State *L, int index) {
+    double seconds = luaL_optnumber(L, index, -1);
+    luaL_argcheck(L, !isnan(seconds), index, "it is not a number");
+    if (lua_isnoneornil(L, index))
+        return -1;
+    return (int64_t)fmax(fmin(ceil(seconds * 1e3), 1e12), 0);
+}
+
 void largs_check_process(lua_State *L, int64_t pid) {
     if (pid)
         luaL_error(L,

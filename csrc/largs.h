@@ -20,6 +20,10 @@ int64_t largs_whole(double number);
 // The same of an argument times unit. Raises for NaN.
 int64_t largs_check_whole(lua_State *L, int index, double unit);
 
+// An argument of seconds as milliseconds: -1 when it is absent, 0 when the time is over already.
+// Raises for NaN.
+int64_t largs_opt_span_ms(lua_State *L, int index);
+
 // Raises when what is used was opened by another process than this one: pid, if not 0.
 void largs_check_process(lua_State *L, int64_t pid);
 

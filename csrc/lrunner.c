@@ -166,8 +166,7 @@ static int close_box(struct lrunner *box, int64_t timeout_ms) {
 
 static int method_close(lua_State *L) {
     struct lrunner *box = luaL_checkudata(L, 1, LRUNNER_TYPE);
-    double seconds = luaL_optnumber(L, 2, -1);
-    int status = close_box(box, seconds < 0 ? -1 : (int64_t)fmin(seconds * 1e3, 1e15));
+    int status = close_box(box, largs_opt_span_ms(L, 2));
     if (status)
         return largs_refuse(L, status, "timeout: fetches still run");
     lua_pushboolean(L, true);

@@ -167,8 +167,7 @@ static int push_job(lua_State *L) {
 static int method_wait(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
     struct reading reading = {.runner = box->runner, .id = lrunner_check_id(L, 2)};
-    double seconds = luaL_optnumber(L, 3, -1);
-    int64_t timeout_ms = seconds < 0 ? -1 : (int64_t)fmin(ceil(seconds * 1e3), 1e12);
+    int64_t timeout_ms = largs_opt_span_ms(L, 3);
     struct fault fault = {""};
     int status = runner_wait(box->runner, reading.id, timeout_ms, &fault);
     if (status)

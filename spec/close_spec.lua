@@ -122,6 +122,16 @@ describe("close", function()
         assert.is_true(runner:close(10))
     end)
 
+    it("takes seconds below 0 for no time at all, and what is no number for a mistake", function()
+        local runner, submit = start()
+        local id = submit "slow"
+        assert.same({ nil, "timeout", "timeout" }, { runner:wait(id, -1) })
+        assert.equal("timeout", select(3, runner:close(-1)))
+        assert.has_error(function() runner:wait(id, 0 / 0) end)
+        assert.has_error(function() runner:close(0 / 0) end)
+        assert.is_true(runner:close())
+    end)
+
     it("may be called again", function()
         local runner = start()
         assert.is_true(runner:close())
