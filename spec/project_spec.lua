@@ -21,7 +21,7 @@ local PUBLIC_NAMES = {
     "runner:submit", "runner:status", "runner:results", "runner:jobs", "runner:cancel",
     "runner:touch", "runner:wait", "runner:stats", "runner:poll", "runner:fd", "runner:take",
     "runner:finish", "runner:fail", "runner:later", "runner:drain", "runner:close",
-    "luabatch run",
+    "luabatch run", "not_found", "expired", "timeout",
 }
 
 local function read(path)
@@ -126,6 +126,18 @@ describe("the README", function()
                 missing[#missing + 1] = name
             end
         end
+        assert.same({}, missing)
+    end)
+
+    it("mentions what stats has", function()
+        local readme, missing = read("README.md"), {}
+        local runner = assert(require("batch").new { store = ":memory:", executor = "manual" })
+        for name in pairs(runner:stats()) do
+            if not readme:find("`" .. name .. "`", 1, true) then
+                missing[#missing + 1] = name
+            end
+        end
+        runner:close()
         assert.same({}, missing)
     end)
 
