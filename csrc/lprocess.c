@@ -94,14 +94,21 @@ static int function_pid(lua_State *L) {
     return 1;
 }
 
+// Seconds of a virtual clock, far from where its microseconds would overflow.
+static int64_t ms_arg(lua_State *L, int index) {
+    double seconds = luaL_checknumber(L, index);
+    luaL_argcheck(L, fabs(seconds) <= 1e11, index, "seconds must be within 1e11");
+    return llround(seconds * 1e3);
+}
+
 // clock([now]) → a virtual clock that stands still
 static int function_clock(lua_State *L) {
-    double now = luaL_optnumber(L, 1, (double)clock_wall_ms(NULL) / 1e3);
+    int64_t now_ms = lua_isnoneornil(L, 1) ? clock_wall_ms(NULL) : ms_arg(L, 1);
     struct clock **box = lua_newuserdata(L, sizeof *box);
     *box = NULL;
     luaL_getmetatable(L, CLOCK_TYPE);
     lua_setmetatable(L, -2);
-    *box = clock_new(llround(now * 1e3));
+    *box = clock_new(now_ms);
     return *box ? 1 : luaL_error(L, "out of memory");
 }
 
@@ -112,9 +119,9 @@ static int clock_gc(lua_State *L) {
 
 static int clock_method_advance(lua_State *L) {
     struct clock *clock = lprocess_check_clock(L, 1);
-    double seconds = luaL_checknumber(L, 2);
-    luaL_argcheck(L, seconds >= 0, 2, "a clock does not run backwards");
-    clock_advance(clock, llround(seconds * 1e3));
+    int64_t span_ms = ms_arg(L, 2);
+    luaL_argcheck(L, span_ms >= 0, 2, "a clock does not run backwards");
+    clock_advance(clock, span_ms);
     return 0;
 }
 

@@ -85,7 +85,7 @@ static int push_status(lua_State *L) {
 static int64_t count_arg(lua_State *L, int index, int64_t if_absent) {
     if (lua_isnoneornil(L, index))
         return if_absent;
-    return (int64_t)fmin(luaL_checknumber(L, index), 0x1p53);
+    return largs_check_whole(L, index, 1);
 }
 
 // status(id, from, limit, has_content, has_outcomes_only, is_page) → job, targets

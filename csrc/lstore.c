@@ -6,6 +6,7 @@
 #include "lstore.h"
 
 #include "largs.h"
+#include "lvalue.h"
 #include "owner.h"
 #include "store.h"
 
@@ -66,9 +67,19 @@ static int method_close(lua_State *L) {
     return 1;
 }
 
+// A path as the system sees it: NULL when a NUL would cut it off, or when there is none.
+static const char *path_arg(lua_State *L, int index) {
+    size_t len;
+    const char *path = luaL_checklstring(L, index, &len);
+    return len > 0 && strlen(path) == len ? path : NULL;
+}
+
 int lstore_open(lua_State *L) {
-    const char *path = luaL_checkstring(L, 1);
+    const char *path = path_arg(L, 1);
     struct fault fault;
+    if (!path)
+        return largs_refuse(L, STATUS_STORE,
+                            "cannot open the store: the path is empty or has a NUL");
     struct lstore *box = lua_newuserdata(L, sizeof *box);
     memset(box, 0, sizeof *box);
     box->place.memory_fd = -1;
@@ -209,9 +220,15 @@ static int fail_dead(struct lstore *box, const char *reason, int64_t now, int64_
 // mark_in_flight_failed(reason, now) → number of jobs; those of living processes are left alone
 static int method_mark_in_flight_failed(lua_State *L) {
     struct lstore *box = check_store(L);
-    const char *reason = luaL_checkstring(L, 2);
+    const char *reason;
+    size_t len;
+    struct fault fault;
     int64_t now = moment_arg(L, 3), count = 0;
-    int status = box->store->ops->begin(box->store, PATIENCE_MS);
+    luaL_checktype(L, 2, LUA_TSTRING);
+    int status = lvalue_text(L, 2, "reason", &reason, &len, &fault);
+    if (status)
+        return largs_refuse(L, status, fault.text);
+    status = box->store->ops->begin(box->store, PATIENCE_MS);
     if (!status)
         status = fail_dead(box, reason, now, &count);
     return push_count(L, box, end_write(box, status), count);
@@ -297,7 +314,10 @@ static int method_check(lua_State *L) {
 
 static int method_backup(lua_State *L) {
     struct lstore *box = check_store(L);
-    int status = box->store->ops->backup(box->store, luaL_checkstring(L, 2));
+    const char *path = path_arg(L, 2);
+    if (!path)
+        return largs_refuse(L, STATUS_STORE, "cannot back up: the path is empty or has a NUL");
+    int status = box->store->ops->backup(box->store, path);
     if (status)
         return refuse(L, box, status);
     lua_pushboolean(L, true);

@@ -48,6 +48,20 @@ describe("opening a store", function()
         assert.is_nil(lfs.attributes(fresh.path "folder.owners"))
     end)
 
+    it("refuses a path that the system would not see whole, and makes nothing", function()
+        local cut_off = fresh.path "store\0.db"
+        assert.equal("store", select(3, batch.store.open(cut_off)))
+        assert.equal("store", select(3, batch.store.open ""))
+        local opened, message, code = batch.new { store = cut_off, fetch = print }
+        assert.same({ nil, "invalid" }, { opened, code })
+        assert.matches("store must be a path", message, 1, true)
+        assert.is_nil(lfs.attributes(fresh.path "store"))
+        assert.is_nil(lfs.attributes ".owners")
+        local store = fresh.store()
+        assert.equal("store", select(3, store:backup(fresh.path "copy\0")))
+        assert.is_nil(lfs.attributes(fresh.path "copy"))
+    end)
+
     it("refuses a device", function()
         assert.matches("it is no regular file", refusal "/dev/null", 1, true)
     end)

@@ -68,6 +68,7 @@ describe("a store", function()
         assert.same({ "done", "pending" }, { targets[1].status, targets[2].status })
         assert.equal("queued", client:status(alive).status)
         assert.equal(0, store:mark_in_flight_failed("restart", 1235))
+        assert.equal("invalid", select(3, store:mark_in_flight_failed("\255", 1236)))
     end)
 
     it("drops the jobs that finished longest ago until the rest fits", function()

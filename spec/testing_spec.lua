@@ -30,6 +30,9 @@ describe("a virtual clock", function()
     it("begins at the present, or where it is told to", function()
         local _, clock = open {}
         assert.is_true(math.abs(clock:now() - os.time()) < 5)
+        for _, nonsense in ipairs { 0 / 0, math.huge, 1e300, -1 } do
+            assert.has_error(function() clock:advance(nonsense) end)
+        end
         _, clock = open({}, 1000.25)
         assert.equal(1000.25, clock:now())
     end)

@@ -126,8 +126,10 @@ local function is_store(value)
     return type(metatable) == "table" and metatable.__name == "batch.store"
 end
 
+-- What stands behind a NUL no system call would see.
 local function read_store(value)
-    return is_store(value) and value or read_name(value)
+    local path = not is_store(value) and read_name(value)
+    return path and not path:find("\0", 1, true) and path or is_store(value) and value or nil
 end
 
 local function read_fetch(value)
