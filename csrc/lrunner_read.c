@@ -21,6 +21,8 @@ struct reading {
     const char *id;
     struct job_filter filter;
     struct target_range range;
+    int64_t next_idx;       // of the job's target that is pending and may have come back busy
+    int64_t next_attempts;  // so often
     int64_t after_seq;
     bool is_page;  // may end early
 };
@@ -60,6 +62,8 @@ static void push_targets(lua_State *L, struct reading *reading, struct store_cur
         if (status)
             break;
         n_bytes += row.outcome.content.len;
+        if (!row.seq && row.idx == reading->next_idx)
+            row.outcome.attempts = reading->next_attempts;
         lrows_push_target(L, &row, reading->range.has_content);
         lua_rawseti(L, -2, i);
     }
@@ -76,6 +80,8 @@ static int push_status(lua_State *L) {
         return 0;
     lrows_push_job(L, &job);
     reading->range.job_key = job.key;
+    reading->next_idx = job.targets_done;
+    reading->next_attempts = job.attempts;
     reading->status = reading->store->ops->list_targets(reading->store, &reading->range, &cursor);
     if (!reading->status)
         push_targets(L, reading, cursor);

@@ -54,6 +54,18 @@ describe("status", function()
         }, targets)
     end)
 
+    it("tells how often a target was called that is busy still", function()
+        local id = assert(runner:submit("ann", fresh.targets(2)))
+        for attempt = 1, 2 do
+            local task = eventually(function() return (runner:take()) end)
+            assert.equal(attempt, task.attempt)
+            runner:later(task, "busy", attempt == 2 and 60 or 0)
+        end
+        eventually(function() return select(2, runner:status(id))[1].attempts == 2 end)
+        local _, targets = runner:status(id)
+        assert.same({ "pending", 0 }, { targets[1].status, targets[2].attempts })
+    end)
+
     it("tells all of targets with outcomes", function()
         local id = half_done(runner)
         local job, targets = runner:status(id)
