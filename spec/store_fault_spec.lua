@@ -13,7 +13,7 @@ local fresh = require "spec.support.fresh"
 local function lock(path, seconds)
     local said = fresh.path "said"
     local other = assert(io.popen(("sqlite3 '%s' >'%s'"):format(path, said), "w"))
-    other:write "begin immediate;\nselect 'locked';\n"
+    other:write ".timeout 5000\nbegin immediate;\nselect 'locked';\n" -- the runner may be writing
     other:flush()
     eventually(function()
         local file = io.open(said)
