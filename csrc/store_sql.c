@@ -3,9 +3,8 @@
 // Every statement of the SQLite maker. What stands out:
 // - outcomes are appended under seq; a job is serial, so its targets_done is both a counter and the
 //   idx of its next target;
-// - the statement on the way of each target, SQL_PROGRESS_JOB, changes no column that a filled
-// index
-//   holds: the indexes on status are partial and only submit and the job's end touch them;
+// - the statement on the way of each target, SQL_PROGRESS_JOB, changes no column that an
+//   index holds while the job is live: only submit, claim and the job's end touch indexes;
 // - stored bytes are gauge.finished_bytes plus the bytes of the live jobs, so that a target's
 //   commit writes no row but its own and its job's.
 
@@ -97,8 +96,6 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                      "limit 1",
     [SQL_READ_JOB] = "select" JOB_COLUMNS "from job\n"
                      "where id = ?1",
-    [SQL_READ_JOB_BY_KEY] = "select" JOB_COLUMNS "from job\n"
-                            "where key = ?1",
     [SQL_COUNT_LIVE_OF_CALLER] = "select count(*) from job\n"
                                  "where caller = ?1 and " LIVE,
     [SQL_COUNT_LIVE] = "select live_jobs from gauge",

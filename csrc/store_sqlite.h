@@ -43,7 +43,8 @@ int sqlite_number(struct sqlite *sqlite, enum sql sql, int64_t *out_number, cons
 
 void sqlite_reset(struct sqlite *sqlite, enum sql sql);
 
-// Copies columns in the order of SQL_JOB_COLUMNS out of a row; texts go to the connection's buffer.
+// Copies the columns of a job, in their order in store_sql.c, out of a row; texts go to the
+// connection's buffer.
 int sqlite_job_row(struct sqlite *sqlite, sqlite3_stmt *statement, struct job_row *out_job);
 
 struct bytes sqlite_column(sqlite3_stmt *statement, int column);
