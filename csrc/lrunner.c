@@ -145,9 +145,9 @@ int lrunner_open(lua_State *L) {
 // --- closing ---
 
 static int close_box(struct lrunner *box, int64_t timeout_ms) {
+    ltask_give_back_all(box);
     // After a fork the threads are not here, and the locks are not ours: forget it.
     if (box->runner && !runner_foreign_pid(box->runner)) {
-        ltask_give_back_all(box);
         if (box->is_draining) {  // called by a fetch, for whose end nobody can wait here
             runner_begin_close(box->runner);
             return STATUS_TIMEOUT;

@@ -43,7 +43,7 @@ const char *lrunner_check_id(lua_State *L, int index);
 // Makes the metatables, with the methods of lrunner.c, lrunner_read.c and ltask.c.
 void lrunner_register(lua_State *L);
 
-// Puts the tasks that the program still holds back.
+// Puts the tasks that the program still holds back, so that none of them knows its runner any more.
 void ltask_give_back_all(struct lrunner *owner);
 
 extern const luaL_Reg lrunner_read_methods[];

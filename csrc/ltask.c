@@ -22,10 +22,13 @@ static void unlink_task(struct ltask *handle) {
     handle->next = handle->prev = NULL;
 }
 
+// In a fork's child the task is its parent's: it is only forgotten.
 static void give_back(struct ltask *handle) {
     struct task *task = handle->task;
     struct runner *runner = handle->owner->runner;
     unlink_task(handle);
+    if (runner_foreign_pid(runner))
+        return;
     task->verdict = VERDICT_NONE;
     runner_finish(runner, task);
 }
@@ -37,7 +40,7 @@ void ltask_give_back_all(struct lrunner *owner) {
 
 static int handle_gc(lua_State *L) {
     struct ltask *handle = luaL_checkudata(L, 1, LTASK_TYPE);
-    if (handle->task && !runner_foreign_pid(handle->owner->runner))
+    if (handle->task)
         give_back(handle);
     return 0;
 }
