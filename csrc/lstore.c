@@ -117,7 +117,7 @@ static bool read_hex(const char *hex, unsigned char out_key[STORE_KEY_SIZE]) {
     return true;
 }
 
-// --- questions ---
+// --- questions: each inside a read, which waits for a store in memory that others write to ---
 
 // job_by_idem(caller, key, now) → id or nil
 static int method_job_by_idem(lua_State *L) {
@@ -129,7 +129,10 @@ static int method_job_by_idem(lua_State *L) {
     if (!read_hex(luaL_checkstring(L, 3), key))
         return 0;
     int64_t now = moment_arg(L, 4);
-    int status = box->store->ops->find_job(box->store, caller, key, now, &job);
+    int status = box->store->ops->begin_read(box->store);
+    if (!status)
+        status = box->store->ops->find_job(box->store, caller, key, now, &job);
+    box->store->ops->end_read(box->store);
     if (status == STATUS_NOT_FOUND)
         return 0;
     if (status)
@@ -150,14 +153,20 @@ static int method_live_jobs(lua_State *L) {
     struct bytes caller;
     int64_t count;
     caller.start = luaL_checklstring(L, 2, &caller.len);
-    int status = box->store->ops->count_live_of(box->store, caller, &count);
+    int status = box->store->ops->begin_read(box->store);
+    if (!status)
+        status = box->store->ops->count_live_of(box->store, caller, &count);
+    box->store->ops->end_read(box->store);
     return push_count(L, box, status, count);
 }
 
 static int method_live_jobs_total(lua_State *L) {
     struct lstore *box = check_store(L);
     int64_t count;
-    int status = box->store->ops->count_live(box->store, &count);
+    int status = box->store->ops->begin_read(box->store);
+    if (!status)
+        status = box->store->ops->count_live(box->store, &count);
+    box->store->ops->end_read(box->store);
     return push_count(L, box, status, count);
 }
 
