@@ -36,11 +36,11 @@ static int function_canonical(lua_State *L) {
     struct buffer text;
     struct fault fault;
     lua_settop(L, 1);
+    lua_pushcfunction(L, push_buffer);  // may raise in LuaJIT: before there are targets to lose
+    lua_pushlightuserdata(L, &text);
     int status = lvalue_targets(L, 1, &targets, &fault);
     if (status)
         return largs_refuse(L, status, fault.text);
-    lua_pushcfunction(L, push_buffer);
-    lua_pushlightuserdata(L, &text);
     buffer_init(&text);
     canonical_write(&targets, &text);
     targets_fini(&targets);

@@ -32,11 +32,11 @@ struct reading {
 static int read_protected(lua_State *L, struct reading *reading, lua_CFunction push) {
     struct fault fault;
     int base = lua_gettop(L);
+    lua_pushcfunction(L, push);  // may raise in LuaJIT: before the connection is lent
+    lua_pushlightuserdata(L, reading);
     int status = runner_begin_read(reading->runner, &reading->store, &fault);
     if (status)
         return largs_refuse(L, status, fault.text);
-    lua_pushcfunction(L, push);
-    lua_pushlightuserdata(L, reading);
     int failed = lua_pcall(L, 1, LUA_MULTRET, 0);
     bool has_sentence = reading->status != STATUS_NOT_FOUND && reading->status != STATUS_EXPIRED;
     fault_set(&fault, reading->status, "%s",
