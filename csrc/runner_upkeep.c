@@ -56,8 +56,9 @@ static int store_crashed(struct runner *runner, struct store *store, struct job_
                               .finished_at = now,
                               .expires_at = now + runner->config.ttl_ms,
                               .is_last = job->targets_done + 1 == job->targets_total};
-    int status = store->ops->put_outcome(store, &outcome, &what.job_status);
-    return status ? status : remember(reap, &what, job);
+    // Remembered first: the row's texts live until the store's next call.
+    int status = remember(reap, &what, job);
+    return status ? status : store->ops->put_outcome(store, &outcome, &reap->first->job_status);
 }
 
 static int note_deaths(struct runner *runner, struct store *store, const struct owner_row *owner,
