@@ -199,10 +199,9 @@ static bool field_bytes(lua_State *L, int index, const char *name, struct bytes 
     return is_text;
 }
 
-static bool fail_nonsense(lua_State *L, struct task *task, const char *what) {
+static bool fail_nonsense(struct task *task, const char *what) {
     task_fail_with(task, "internal error", NULL);
     buffer_add(&task->trace, what, strlen(what) + 1);
-    (void)L;
     return false;
 }
 
@@ -211,7 +210,7 @@ static bool accept_table(lua_State *L, int index, struct task *task) {
     struct buffer json;
     struct fault fault;
     if (!field_bytes(L, index, "content", &content))
-        return fail_nonsense(L, task, "a result's content must be a string");
+        return fail_nonsense(task, "a result's content must be a string");
     lua_pushliteral(L, "meta");
     lua_rawget(L, index);
     buffer_init(&json);
@@ -222,7 +221,7 @@ static bool accept_table(lua_State *L, int index, struct task *task) {
     if (!status)
         task_succeed(task, content, meta);
     buffer_fini(&json);
-    return status ? fail_nonsense(L, task, fault.text) : true;
+    return status ? fail_nonsense(task, fault.text) : true;
 }
 
 static bool is_retry(lua_State *L, int index) {
@@ -258,7 +257,7 @@ static bool refuse_table(lua_State *L, int index, struct task *task) {
         return true;
     }
     if (!field_bytes(L, index, "msg", &message))
-        return fail_nonsense(L, task, "fetch returned nil and a table without a msg");
+        return fail_nonsense(task, "fetch returned nil and a table without a msg");
     field_bytes(L, index, "hint", &hint);
     task_fail(task, message, hint);
     return true;
@@ -288,7 +287,7 @@ bool lcall_verdict(lua_State *L, int first, struct task *task) {
     }
     lua_pushfstring(L, "fetch returned nonsense: %s, %s", lua_typename(L, type),
                     lua_typename(L, second));
-    return fail_nonsense(L, task, lua_tostring(L, -1));
+    return fail_nonsense(task, lua_tostring(L, -1));
 }
 
 // --- the call ---

@@ -44,6 +44,30 @@ static void describe_other(lua_State *L, int index, struct buffer *out) {
     add_text(out, luaL_typename(L, index));
 }
 
+// Appends how a value is shown in a sentence: "many", 3.5, nil, an empty table. Long text is cut.
+static void describe(lua_State *L, int index, struct buffer *out) {
+    switch (lua_type(L, index)) {
+    case LUA_TSTRING:
+        describe_text(L, index, out);
+        break;
+    case LUA_TNUMBER:
+        describe_number(L, index, out);
+        break;
+    case LUA_TBOOLEAN:
+        json_bool(out, lua_toboolean(L, index));
+        break;
+    case LUA_TNIL:
+    case LUA_TNONE:
+        add_text(out, "nil");
+        break;
+    case LUA_TTABLE:
+        add_text(out, lplace_is_empty(L, index) ? "an empty table" : "a table");
+        break;
+    default:
+        describe_other(L, index, out);
+    }
+}
+
 static void add_path(struct buffer *out, const struct lplace *place) {
     if (!place->outer)
         return;
@@ -112,32 +136,9 @@ int lplace_refuse(const struct lplace_subject *subject, const struct lplace *pla
     add_text(&message, rule);
     if (got != LPLACE_GOT_NOTHING) {
         add_text(&message, got == LPLACE_GOT_KEY ? ", got key " : ", got ");
-        lplace_describe(subject->L, got, &message);
+        describe(subject->L, got, &message);
     }
     return set_fault(subject->fault, &message);
-}
-
-void lplace_describe(lua_State *L, int index, struct buffer *out) {
-    switch (lua_type(L, index)) {
-    case LUA_TSTRING:
-        describe_text(L, index, out);
-        break;
-    case LUA_TNUMBER:
-        describe_number(L, index, out);
-        break;
-    case LUA_TBOOLEAN:
-        json_bool(out, lua_toboolean(L, index));
-        break;
-    case LUA_TNIL:
-    case LUA_TNONE:
-        add_text(out, "nil");
-        break;
-    case LUA_TTABLE:
-        add_text(out, lplace_is_empty(L, index) ? "an empty table" : "a table");
-        break;
-    default:
-        describe_other(L, index, out);
-    }
 }
 
 bool lplace_is_null(lua_State *L, int index) {

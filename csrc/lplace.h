@@ -40,9 +40,6 @@ enum lplace_got { LPLACE_GOT_NOTHING = 0, LPLACE_GOT_VALUE = -1, LPLACE_GOT_KEY 
 int lplace_refuse(const struct lplace_subject *subject, const struct lplace *place,
                   const char *rule, enum lplace_got got);
 
-// Appends how a value is shown in a sentence: "many", 3.5, nil, an empty table. Long text is cut.
-void lplace_describe(lua_State *L, int index, struct buffer *out);
-
 // Whether it is cjson.null.
 bool lplace_is_null(lua_State *L, int index);
 

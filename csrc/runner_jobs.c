@@ -27,15 +27,16 @@ struct request {
     struct live *orphan;  // cancelled, and no runner's: its end is told here
 };
 
-void runner_depth_changed_locked(struct runner *runner) {
+static void depth_changed_locked(struct runner *runner) {
     int64_t depth = (int64_t)(runner->jobs.count - runner->n_ended);
     struct event event = {.kind = EVENT_DEPTH, .number = depth};
     events_add(runner->events, &event);
 }
 
-void runner_adopt_locked(struct runner *runner, struct live *live) {
+// Puts a job into the map and gives it its turn.
+static void adopt_locked(struct runner *runner, struct live *live) {
     live_map_add(&runner->jobs, live);
-    runner_depth_changed_locked(runner);
+    depth_changed_locked(runner);
     runner_ready_locked(runner, live);
 }
 
@@ -47,7 +48,7 @@ void runner_forget_locked(struct runner *runner, struct live *live) {
     if (is_told)
         runner->n_ended--;
     else
-        runner_depth_changed_locked(runner);
+        depth_changed_locked(runner);
     pthread_cond_broadcast(&runner->has_work);
 }
 
@@ -90,7 +91,7 @@ void runner_job_ended_locked(struct runner *runner, const struct live *live, int
                              double seconds) {
     runner_tell_end_locked(runner, live, status, NULL, seconds);
     runner->n_ended++;
-    runner_depth_changed_locked(runner);
+    depth_changed_locked(runner);
 }
 
 double runner_job_seconds(const struct runner *runner, const struct live *live) {
@@ -159,7 +160,7 @@ static void submit_done_locked(struct commit_item *item) {
     // A hand is free for it: it starts without a read. A job that has to wait keeps no inputs.
     if (runner->workers && workers_idle(runner->workers) > 0)
         live_prime(submission->live, submission->job.targets);
-    runner_adopt_locked(runner, submission->live);
+    adopt_locked(runner, submission->live);
     submission->live = NULL;
 }
 
@@ -345,7 +346,7 @@ static void claim_done_locked(struct commit_item *item) {
     if (item->status)
         drop_claimed(errand);
     for (size_t i = 0; i < errand->n_claimed; i++)
-        runner_adopt_locked(runner, runner->claimed[i]);
+        adopt_locked(runner, runner->claimed[i]);
     errand->n_claimed = 0;
     errand->is_running = false;
 }

@@ -106,8 +106,6 @@ struct runner {
 // --- runner_jobs.c ---
 // Takes jobs without an owner, about as many as can start soon.
 void runner_claim(struct runner *runner);
-// Puts a job into the map and gives it its turn.
-void runner_adopt_locked(struct runner *runner, struct live *live);
 // Forgets a job that is not in flight.
 void runner_forget_locked(struct runner *runner, struct live *live);
 // Marks a job as cancelled, here and in its hand.
@@ -120,7 +118,6 @@ void runner_job_ended_locked(struct runner *runner, const struct live *live, int
                              double seconds);
 // From its submit until now.
 double runner_job_seconds(const struct runner *runner, const struct live *live);
-void runner_depth_changed_locked(struct runner *runner);
 void runner_announce_change_locked(struct runner *runner);
 
 // Renews a lease without waiting for it.
