@@ -77,7 +77,8 @@ void runner_begin_close(struct runner *runner);
 
 // Ends what runs: contexts are cancelled, hands waited for until timeout_ms (-1: as long as it
 // takes), jobs given up; what a store that fails or is locked has not taken by then, or after ten
-// seconds, is left as it is there. Returns 0, or STATUS_TIMEOUT: it may be called again. Once.
+// seconds, is left as it is there. Returns 0, after which only runner_free may follow, or
+// STATUS_TIMEOUT: hands still work, and it may be called again.
 int runner_close(struct runner *runner, int64_t timeout_ms);
 
 // After runner_close returned 0, when no thread is in a call any more.
@@ -98,6 +99,7 @@ int runner_submit(struct runner *runner, const struct submit *submit, char out_i
 
 // STATUS_NOT_FOUND: unknown, or terminal already.
 int runner_cancel(struct runner *runner, const char *id, struct fault *fault);
+// STATUS_NOT_FOUND: unknown, or its lease has lapsed.
 int runner_touch(struct runner *runner, const char *id, struct fault *fault);
 
 // Blocks until the job is terminal: 0; STATUS_TIMEOUT, STATUS_NOT_FOUND, STATUS_EXPIRED, or
