@@ -17,9 +17,6 @@ local metatable = {
     __tostring = function(self)
         return (tostring(self._handle):gsub("^userdata", "batch.runner"))
     end,
-    __gc = function(self)
-        self._handle:close(10)
-    end,
     __close = function(self)
         self._handle:close()
     end,
