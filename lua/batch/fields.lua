@@ -163,4 +163,4 @@ local function check_file(given)
 end
 
 --- @export
-return { check = check, check_file = check_file, sections = sections }
+return { check = check, check_file = check_file }

@@ -95,7 +95,7 @@ local function may_wait(ctx, seconds)
     return not ctx.deadline or os.time() + seconds < ctx.deadline
 end
 
---- Fetches a target: the pipeline's function of surface 1.4.
+--- Fetches a target: what a fetch function is to the runner.
 -- @tparam table settings as for `open`, and `attempts`
 -- @tparam table target `url`, `options`
 -- @tparam table ctx `deadline` and `cancel_fd` may be nil

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 
---- Durations and sizes as people write them. The rules are those of surface 4.2; both read text
--- alone, and say nil to what is none. Whether zero is allowed is for the caller to say.
+--- Durations and sizes as people write them. Both read text alone, and say nil to what is none.
+-- Whether zero is allowed is for the caller to say.
 
 -- The largest duration that Go's syntax holds is 2^63 - 1 nanoseconds.
 local MAX_SECONDS, MAX_NANOSECONDS = 9223372036, 854775807

@@ -154,5 +154,4 @@ end
 --- @export
 return {
     new = new,
-    MAX_JOBS = MAX_JOBS,
 }
