@@ -170,6 +170,7 @@ static struct runner *prepare(const struct runner_config *config) {
     if (!runner)
         return NULL;
     runner->config = *config;
+    runner->config.place = &runner->place;
     clock_hold(config->clock);
     runner->pid = getpid();
     runner->generation = owners_fork_generation();
