@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 enum {
-    BATCH_MAX_WORKERS = 256,
     BATCH_MAX_ABANDONED = 16,       // threads given up on, before no more are started
     BATCH_ABANDON_AFTER_MS = 5000,  // past its time-out, for code that cannot be stopped
 };
