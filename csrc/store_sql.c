@@ -47,7 +47,6 @@ const char *const sql_migrations[SQL_SCHEMA_VERSION] = {
     "  deaths integer not null default 0\n"
     ") strict;\n"
     "create index job_idem on job (caller, idem_key);\n"
-    "create index job_caller on job (caller);\n"
     "create index job_live on job (caller, owner) where " LIVE ";\n"
     "create index job_unowned on job (key) where owner is null and " LIVE ";\n"
     "create index job_finished on job (finished_at) where finished_at is not null;\n"
