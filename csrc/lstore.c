@@ -151,7 +151,7 @@ static int push_count(lua_State *L, struct lstore *box, int status, int64_t coun
 static int method_live_jobs(lua_State *L) {
     struct lstore *box = check_store(L);
     struct bytes caller;
-    int64_t count;
+    int64_t count = 0;
     caller.start = luaL_checklstring(L, 2, &caller.len);
     int status = box->store->ops->begin_read(box->store);
     if (!status)
@@ -162,7 +162,7 @@ static int method_live_jobs(lua_State *L) {
 
 static int method_live_jobs_total(lua_State *L) {
     struct lstore *box = check_store(L);
-    int64_t count;
+    int64_t count = 0;
     int status = box->store->ops->begin_read(box->store);
     if (!status)
         status = box->store->ops->count_live(box->store, &count);
