@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The names, and the ids (UUIDv7: RFC 9562, section 5.7).
+// The table of moves, and the ids (UUIDv7: RFC 9562, section 5.7).
 
 #include "job.h"
 
@@ -17,6 +17,17 @@ static const char *const names[JOB_N_STATUSES] = {
     [JOB_PARTIAL] = "partial", [JOB_FAILED] = "failed",   [JOB_CANCELLED] = "cancelled",
 };
 
+// moves[from][to]. A terminal status is left by no move. running → queued is how a job goes back
+// when its process gives it up.
+static const bool moves[JOB_N_STATUSES][JOB_N_STATUSES] = {
+    [JOB_QUEUED] = {[JOB_RUNNING] = true, [JOB_FAILED] = true, [JOB_CANCELLED] = true},
+    [JOB_RUNNING] = {[JOB_QUEUED] = true,
+                     [JOB_DONE] = true,
+                     [JOB_PARTIAL] = true,
+                     [JOB_FAILED] = true,
+                     [JOB_CANCELLED] = true},
+};
+
 const char *job_status_name(int status) {
     return status >= 0 && status < JOB_N_STATUSES ? names[status] : NULL;
 }
@@ -30,6 +41,10 @@ int job_status_parse(const char *name) {
 
 bool job_is_live(int status) {
     return status == JOB_QUEUED || status == JOB_RUNNING;
+}
+
+bool job_may_become(int from, int to) {
+    return from >= 0 && from < JOB_N_STATUSES && to >= 0 && to < JOB_N_STATUSES && moves[from][to];
 }
 
 enum job_status job_ending(int64_t targets_total, int64_t targets_failed) {

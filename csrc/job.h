@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The states of a job, and its id. Pure: knows no store, thread or clock. Which state follows which
-// is the store's to say, in one conditional statement for each move.
+// The states of a job and the moves between them. Pure: knows no store, thread or clock.
 
 #ifndef BATCH_JOB_H
 #define BATCH_JOB_H
@@ -30,6 +29,8 @@ int job_status_parse(const char *name);
 
 // Queued or running: it counts against the caps and is never expired or evicted.
 bool job_is_live(int status);
+
+bool job_may_become(int from, int to);
 
 // What a job ends as when all of its targets have an outcome.
 enum job_status job_ending(int64_t targets_total, int64_t targets_failed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The states of a job: names, endings, and ids.
+// The states of a job: every cell of the table of moves, endings, and ids.
 
 #include "job.h"
 
@@ -8,6 +8,33 @@
 #include "status.h"
 
 #include <stdlib.h>
+
+// Rows: from; columns: to; both in the order of enum job_status.
+static const char *const permitted[JOB_N_STATUSES] = {
+    // queued, running, done, partial, failed, cancelled
+    ".x..xx",  // queued
+    "x.xxxx",  // running
+    "......",  // done
+    "......",  // partial
+    "......",  // failed
+    "......",  // cancelled
+};
+
+static void test_moves(void) {
+    for (int from = 0; from < JOB_N_STATUSES; from++) {
+        for (int to = 0; to < JOB_N_STATUSES; to++) {
+            char claim[64];
+            bool is_permitted = permitted[from][to] == 'x';
+            snprintf(claim, sizeof claim, "%s may%s become %s", job_status_name(from),
+                     is_permitted ? "" : " not", job_status_name(to));
+            CHECK(claim, job_may_become(from, to) == is_permitted);
+        }
+    }
+    CHECK("no status is left for one that does not exist",
+          !job_may_become(JOB_RUNNING, JOB_N_STATUSES) && !job_may_become(JOB_RUNNING, -1));
+    CHECK("what is no status becomes nothing",
+          !job_may_become(JOB_N_STATUSES, JOB_DONE) && !job_may_become(-1, JOB_DONE));
+}
 
 static void test_names(void) {
     static const char *const names[] = {"queued",  "running", "done",
@@ -24,9 +51,12 @@ static void test_names(void) {
 }
 
 static void test_live(void) {
-    for (int status = 0; status < JOB_N_STATUSES; status++)
-        CHECK("queued and running are live",
-              job_is_live(status) == (status == JOB_QUEUED || status == JOB_RUNNING));
+    for (int status = 0; status < JOB_N_STATUSES; status++) {
+        bool has_way_out = false;
+        for (int to = 0; to < JOB_N_STATUSES; to++)
+            has_way_out |= job_may_become(status, to);
+        CHECK("live is what can still change", job_is_live(status) == has_way_out);
+    }
 }
 
 static void test_endings(void) {
@@ -83,6 +113,7 @@ static void test_what_is_no_id(void) {
 }
 
 int main(void) {
+    test_moves();
     test_names();
     test_live();
     test_endings();
