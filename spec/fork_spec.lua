@@ -18,7 +18,8 @@ describe("after a fork", function()
     before_each(function()
         folder = process.folder()
         local command = "cc -shared -fPIC $(pkg-config --cflags %s) -o %s/forker.so %s"
-        assert.is_true(os.execute(command:format(LUA, folder.path, "spec/support/forker.c")))
+        local built = os.execute(command:format(LUA, folder.path, "spec/support/forker.c"))
+        assert.is_true(built == true or built == 0)  -- LuaJIT gives the exit status
     end)
 
     after_each(function()
