@@ -18,9 +18,14 @@ static const char *const names[JOB_N_STATUSES] = {
 };
 
 // moves[from][to]. A terminal status is left by no move. running → queued is how a job goes back
-// when its process gives it up.
+// when its process gives it up; queued → done and partial happen when the note that it runs was
+// lost for want of memory. The store's conditional statements make these moves and no other.
 static const bool moves[JOB_N_STATUSES][JOB_N_STATUSES] = {
-    [JOB_QUEUED] = {[JOB_RUNNING] = true, [JOB_FAILED] = true, [JOB_CANCELLED] = true},
+    [JOB_QUEUED] = {[JOB_RUNNING] = true,
+                    [JOB_DONE] = true,
+                    [JOB_PARTIAL] = true,
+                    [JOB_FAILED] = true,
+                    [JOB_CANCELLED] = true},
     [JOB_RUNNING] = {[JOB_QUEUED] = true,
                      [JOB_DONE] = true,
                      [JOB_PARTIAL] = true,

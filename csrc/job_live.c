@@ -126,8 +126,8 @@ int live_input(const struct live *live, struct target *out_target) {
 void live_prime(struct live *live, const struct targets *targets) {
     struct target target;
     size_t offset = 0;
-    while (live->window.packed.len < PRIMED_BYTES &&
-           targets_next(targets, &offset, &target) == STATUS_OK)
+    // What is large is left in the store: this runs under the runner's lock.
+    while (targets_next(targets, &offset, &target) == STATUS_OK && offset < PRIMED_BYTES)
         targets_add(&live->window, &target);
     if (live->window.packed.is_broken)
         targets_fini(&live->window);

@@ -79,7 +79,8 @@ static void bind_text(sqlite3_stmt *statement, int place, struct bytes text) {
 
 int sqlite_list_jobs(struct store *store, const struct job_filter *filter,
                      struct store_cursor **out_cursor) {
-    int status = open_cursor((struct sqlite *)store, SQL_LIST_JOBS, false, out_cursor);
+    enum sql sql = filter->caller.start ? SQL_LIST_JOBS_OF_CALLER : SQL_LIST_JOBS;
+    int status = open_cursor((struct sqlite *)store, sql, false, out_cursor);
     if (status)
         return status;
     sqlite3_stmt *statement = (*out_cursor)->statement;

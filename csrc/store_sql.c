@@ -47,6 +47,7 @@ const char *const sql_migrations[SQL_SCHEMA_VERSION] = {
     "  deaths integer not null default 0\n"
     ") strict;\n"
     "create index job_idem on job (caller, idem_key);\n"
+    "create index job_caller on job (caller);\n"
     "create index job_live on job (caller, owner) where " LIVE ";\n"
     "create index job_unowned on job (key) where owner is null and " LIVE ";\n"
     "create index job_finished on job (finished_at) where finished_at is not null;\n"
@@ -163,12 +164,18 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                         "where job = ?1 and idx >= ?2\n"
                         "order by idx\n"
                         "limit ?3",
+    // One for all jobs, one that the index on callers serves: a rare caller's jobs may lie far
+    // apart.
     [SQL_LIST_JOBS] = "select" JOB_COLUMNS "from job\n"
-                      "where (?1 is null or caller = ?1)\n"
-                      "  and (?2 is null or status = ?2)\n"
+                      "where (?2 is null or status = ?2)\n"
                       "  and (?3 is null or key < (select key from job where id = ?3))\n"
                       "order by key desc\n"
                       "limit ?4",
+    [SQL_LIST_JOBS_OF_CALLER] = "select" JOB_COLUMNS "from job\n"
+                                "where caller = ?1 and (?2 is null or status = ?2)\n"
+                                "  and (?3 is null or key < (select key from job where id = ?3))\n"
+                                "order by key desc\n"
+                                "limit ?4",
     [SQL_LIST_TARGETS] = "select o.seq, t.job, t.idx, t.url, t.options,\n"
                          "  case when ?4 then o.content end,\n"
                          " " OUTCOME_COLUMNS ", null\n"

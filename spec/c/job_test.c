@@ -12,7 +12,7 @@
 // Rows: from; columns: to; both in the order of enum job_status.
 static const char *const permitted[JOB_N_STATUSES] = {
     // queued, running, done, partial, failed, cancelled
-    ".x..xx",  // queued
+    ".xxxxx",  // queued
     "x.xxxx",  // running
     "......",  // done
     "......",  // partial
