@@ -89,7 +89,7 @@ static uint64_t roll(struct floor *floor) {
 // Like the product's: ids grow, keys come from anywhere.
 static void insert_job(struct floor *floor, int64_t number, int64_t n_targets) {
     char id[JOB_ID_SIZE];
-    uint64_t key[STORE_KEY_SIZE / sizeof(uint64_t)];
+    uint64_t key[CANONICAL_KEY_BYTES / sizeof(uint64_t)];
     sqlite3_stmt *job = floor->insert_job;
     uint64_t now = (uint64_t)clock_wall_ms(NULL) & 0xffffffffffff;
     snprintf(id, sizeof id, "%08x-%04x-7%03x-8%03x-%012" PRIx64, (unsigned)(now >> 16),

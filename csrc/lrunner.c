@@ -67,6 +67,19 @@ static enum executor executor_field(lua_State *L) {
     return strcmp(name, "manual") == 0 ? EXECUTOR_MANUAL : EXECUTOR_NONE;
 }
 
+// The events that somebody will read: those with a hook, and the log's.
+static unsigned wanted_events(lua_State *L) {
+    unsigned wanted = bool_field(L, "has_log") ? 1u << EVENT_LOG : 0;
+    lua_getfield(L, 1, "hooks");
+    for (int kind = 0; kind < EVENT_N_KINDS; kind++) {
+        lua_getfield(L, -1, lrunner_event_names[kind]);
+        wanted |= lua_isnil(L, -1) ? 0 : 1u << kind;
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return wanted;
+}
+
 static void read_config(lua_State *L, struct runner_config *config) {
     lua_getfield(L, 1, "clock");
     config->clock = lua_isnil(L, -1) ? NULL : lprocess_check_clock(L, -1);
@@ -87,7 +100,7 @@ static void read_config(lua_State *L, struct runner_config *config) {
                                                                                 : DURABILITY_NORMAL;
     config->resumes = strcmp(text_field(L, "on_restart", NULL), "resume") == 0;
     config->logs_to_stderr = !bool_field(L, "has_log");
-    config->wanted = (unsigned)integer_field(L, "wanted");
+    config->wanted = wanted_events(L);
 }
 
 static struct lworker_source *read_source(lua_State *L, struct clock *clock) {

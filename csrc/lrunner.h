@@ -46,6 +46,9 @@ void lrunner_register(lua_State *L);
 // Puts the tasks that the program still holds back, so that none of them knows its runner any more.
 void ltask_give_back_all(struct lrunner *owner);
 
+// What hooks are called by, in the order of enum event_kind.
+extern const char *const lrunner_event_names[EVENT_N_KINDS];
+
 extern const luaL_Reg lrunner_read_methods[];
 extern const luaL_Reg ltask_methods[];
 void ltask_register(lua_State *L);

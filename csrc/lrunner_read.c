@@ -257,9 +257,8 @@ static int method_stats(lua_State *L) {
 
 // --- events ---
 
-static const char *const kind_names[EVENT_N_KINDS] = {"depth", "inflight",    "target",
-                                                      "job",   "job_seconds", "log"};
-static const char *const level_names[] = {"info", "warn", "error"};
+const char *const lrunner_event_names[EVENT_N_KINDS] = {"depth", "inflight",    "target",
+                                                        "job",   "job_seconds", "log"};
 
 static struct bytes of_text(const char *text) {
     return (struct bytes){text, text ? strlen(text) : 0};
@@ -270,7 +269,7 @@ static int push_event(lua_State *L) {
     bool is_log = event->kind == EVENT_LOG, is_target = event->kind == EVENT_TARGET;
     bool is_job = event->kind == EVENT_JOB || event->kind == EVENT_JOB_SECONDS;
     lua_createtable(L, 0, 10);
-    lrows_set_text(L, "kind", of_text(kind_names[event->kind]));
+    lrows_set_text(L, "kind", of_text(lrunner_event_names[event->kind]));
     lrows_set_integer(L, "number", event->number);
     lua_pushnumber(L, event->seconds);
     lua_setfield(L, -2, "seconds");
@@ -278,7 +277,7 @@ static int push_event(lua_State *L) {
     lrows_set_text(L, "text", of_text(event->text));
     lrows_set_text(L, "detail", of_text(event->detail));
     if (is_log)
-        lrows_set_text(L, "level", of_text(level_names[event->number]));
+        lrows_set_text(L, "level", of_text(runner_log_level_name((int)event->number)));
     if (is_job)
         lrows_set_text(L, "status", of_text(job_status_name(event->job_status)));
     lua_createtable(L, 0, 5);

@@ -107,10 +107,10 @@ static int64_t moment_arg(lua_State *L, int index) {
     return largs_check_whole(L, index, 1e3);
 }
 
-static bool read_hex(const char *hex, unsigned char out_key[STORE_KEY_SIZE]) {
-    if (strlen(hex) != 2 * STORE_KEY_SIZE || strspn(hex, "0123456789abcdef") != strlen(hex))
+static bool read_hex(const char *hex, unsigned char out_key[CANONICAL_KEY_BYTES]) {
+    if (strlen(hex) != 2 * CANONICAL_KEY_BYTES || strspn(hex, "0123456789abcdef") != strlen(hex))
         return false;
-    for (int i = 0; i < STORE_KEY_SIZE; i++) {
+    for (int i = 0; i < CANONICAL_KEY_BYTES; i++) {
         char pair[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
         out_key[i] = (unsigned char)strtoul(pair, NULL, 16);
     }
@@ -123,7 +123,7 @@ static bool read_hex(const char *hex, unsigned char out_key[STORE_KEY_SIZE]) {
 static int method_job_by_idem(lua_State *L) {
     struct lstore *box = check_store(L);
     struct bytes caller;
-    unsigned char key[STORE_KEY_SIZE];
+    unsigned char key[CANONICAL_KEY_BYTES];
     struct job_row job;
     caller.start = luaL_checklstring(L, 2, &caller.len);
     if (!read_hex(luaL_checkstring(L, 3), key))

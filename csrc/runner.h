@@ -136,6 +136,9 @@ int64_t runner_idle_us(struct runner *runner);
 
 // --- events and figures ---
 struct events *runner_events(struct runner *runner);
+// "info", "warn" or "error".
+const char *runner_log_level_name(int level);
+
 void runner_log(struct runner *runner, enum log_level level, const char *message,
                 const struct task *task, const char *detail);
 

@@ -46,7 +46,10 @@ int runner_stats(struct runner *runner, struct runner_stats *out_stats, struct f
 
 // --- log ---
 
-static const char *const level_names[] = {"info", "warn", "error"};
+const char *runner_log_level_name(int level) {
+    static const char *const names[] = {"info", "warn", "error"};
+    return names[level];
+}
 
 static void print_quoted(FILE *out, const char *key, const char *text) {
     fprintf(out, " %s=\"", key);
@@ -74,7 +77,8 @@ static void log_to_stderr(enum log_level level, const char *message, const struc
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
-    fprintf(out, "time=%s.%03ldZ level=%s", stamp, now.tv_nsec / 1000000, level_names[level]);
+    fprintf(out, "time=%s.%03ldZ level=%s", stamp, now.tv_nsec / 1000000,
+            runner_log_level_name(level));
     print_quoted(out, "message", message);
     if (task)
         fprintf(out, " job=%s idx=%" PRId64, task->job_id, task->idx);

@@ -12,6 +12,7 @@
 #ifndef BATCH_STORE_H
 #define BATCH_STORE_H
 
+#include "canonical.h"
 #include "caps.h"
 #include "job.h"
 #include "place.h"
@@ -20,8 +21,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum { STORE_KEY_SIZE = 32 };  // SHA-256
 
 enum store_durability { DURABILITY_NORMAL, DURABILITY_FULL };
 
@@ -55,7 +54,7 @@ struct job_row {
 
 struct new_job {
     char id[JOB_ID_SIZE];
-    unsigned char idem_key[STORE_KEY_SIZE];
+    unsigned char idem_key[CANONICAL_KEY_BYTES];
     struct bytes caller;
     struct bytes class_name;
     int64_t owner;  // 0: nobody yet
@@ -144,7 +143,8 @@ struct store_ops {
     // --- jobs ---
     // The newest job of that caller and key whose lease is open at now. STATUS_NOT_FOUND.
     int (*find_job)(struct store *store, struct bytes caller,
-                    const unsigned char key[STORE_KEY_SIZE], int64_t now, struct job_row *out_job);
+                    const unsigned char key[CANONICAL_KEY_BYTES], int64_t now,
+                    struct job_row *out_job);
     int (*read_job)(struct store *store, const char *id, struct job_row *out_job);
     // Of one caller that takes time in proportion to the count; in all it does not.
     int (*count_live_of)(struct store *store, struct bytes caller, int64_t *out_count);

@@ -57,9 +57,10 @@ static int take_job(struct sqlite *sqlite, enum sql sql, int status, struct job_
 }
 
 int sqlite_find_job(struct store *store, struct bytes caller,
-                    const unsigned char key[STORE_KEY_SIZE], int64_t now, struct job_row *out_job) {
+                    const unsigned char key[CANONICAL_KEY_BYTES], int64_t now,
+                    struct job_row *out_job) {
     struct sqlite *sqlite = (struct sqlite *)store;
-    struct bytes key_bytes = {(const char *)key, STORE_KEY_SIZE};
+    struct bytes key_bytes = {(const char *)key, CANONICAL_KEY_BYTES};
     int status = sqlite_run(sqlite, SQL_FIND_JOB, "tbi", caller, key_bytes, now);
     return take_job(sqlite, SQL_FIND_JOB, status, out_job);
 }
@@ -104,7 +105,7 @@ static int insert_targets(struct sqlite *sqlite, int64_t key, const struct targe
 
 int sqlite_insert_job(struct store *store, const struct new_job *job, int64_t *out_key) {
     struct sqlite *sqlite = (struct sqlite *)store;
-    struct bytes key_bytes = {(const char *)job->idem_key, STORE_KEY_SIZE};
+    struct bytes key_bytes = {(const char *)job->idem_key, CANONICAL_KEY_BYTES};
     *out_key = 0;
     int status = sqlite_write(sqlite, SQL_INSERT_JOB, "sttbiiii", job->id, job->caller,
                               job->class_name, key_bytes, job->owner, (int64_t)job->targets->count,

@@ -52,8 +52,9 @@ struct bytes sqlite_column(sqlite3_stmt *statement, int column);
 int sqlite_migrate(struct sqlite *sqlite);
 
 // The functions of the table, by the file that has them.
-int sqlite_find_job(struct store *, struct bytes caller, const unsigned char key[STORE_KEY_SIZE],
-                    int64_t now, struct job_row *out_job);
+int sqlite_find_job(struct store *, struct bytes caller,
+                    const unsigned char key[CANONICAL_KEY_BYTES], int64_t now,
+                    struct job_row *out_job);
 int sqlite_read_job(struct store *, const char *id, struct job_row *out_job);
 int sqlite_count_live_of(struct store *, struct bytes caller, int64_t *out_count);
 int sqlite_count_live(struct store *, int64_t *out_count);

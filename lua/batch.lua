@@ -14,19 +14,6 @@ local version = require "batch.version"
 
 core.use_json(cjson.decode)
 
--- The kinds of events, by the order of their bits in the core.
-local EVENT_KINDS = { "depth", "inflight", "target", "job", "job_seconds", "log" }
-
-local function wanted_events(config)
-    local wanted = 0
-    for i, kind in ipairs(EVENT_KINDS) do
-        if config.hooks[kind] or (kind == "log" and config.log) then
-            wanted = wanted + 2 ^ (i - 1)
-        end
-    end
-    return wanted
-end
-
 local function check_fetch_table(value, name)
     if type(value) == "function" then
         return { fetch = value }
@@ -98,7 +85,6 @@ local function open(config, executor, clock, is_fetch_given)
     settings.fetch = fetch.source
     settings.path = package.path
     settings.cpath = package.cpath
-    settings.wanted = wanted_events(config)
     settings.has_log = config.log ~= nil
     local handle, refusal, code = core.open(settings)
     if not handle then

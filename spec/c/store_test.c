@@ -106,7 +106,7 @@ static struct job_row read_back(const char *id) {
 static void test_insert(void) {
     struct job_row job;
     int64_t of_caller, total;
-    unsigned char key[STORE_KEY_SIZE];
+    unsigned char key[CANONICAL_KEY_BYTES];
     open_store();
     insert("ann", 'k', 2, 0);
     job = read_back(last_id);
