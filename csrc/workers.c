@@ -25,6 +25,7 @@ struct workers {
     _Atomic unsigned n_alive;
     _Atomic bool is_stopping;
     struct hand **hands;
+    pthread_t *threads;  // of the hands that are there
 };
 
 static _Thread_local bool is_hand;
@@ -124,17 +125,14 @@ static void *run_hand(void *argument) {
     if (hand->state_of_fetch)
         end(hand->state_of_fetch);
     pthread_mutex_lock(&workers->lock);
-    workers->hands[hand->index] = NULL;
     atomic_fetch_sub(&workers->n_alive, 1);
     pthread_cond_signal(&workers->stopped);
     pthread_mutex_unlock(&workers->lock);
-    hand_free(hand);
     return NULL;
 }
 
 static int start_hand(struct workers *workers, int index) {
     struct hand *hand = malloc(sizeof *hand);
-    pthread_t thread;
     if (!hand || hand_init(hand)) {
         free(hand);
         return STATUS_NO_MEMORY;
@@ -143,13 +141,12 @@ static int start_hand(struct workers *workers, int index) {
     hand->index = index;
     workers->hands[index] = hand;
     atomic_fetch_add(&workers->n_alive, 1);
-    if (threads_start(&thread, run_hand, hand)) {
+    if (threads_start(&workers->threads[index], run_hand, hand)) {
         workers->hands[index] = NULL;
         atomic_fetch_sub(&workers->n_alive, 1);
         hand_free(hand);
         return STATUS_NO_MEMORY;
     }
-    pthread_detach(thread);
     return STATUS_OK;
 }
 
@@ -163,7 +160,8 @@ int workers_open(const struct workers_config *config, struct workers **out_worke
     threads_cond_init(&workers->wake);
     threads_cond_init(&workers->stopped);
     workers->hands = calloc((size_t)config->count, sizeof(struct hand *));
-    int status = workers->hands ? STATUS_OK : STATUS_NO_MEMORY;
+    workers->threads = calloc((size_t)config->count, sizeof(pthread_t));
+    int status = workers->hands && workers->threads ? STATUS_OK : STATUS_NO_MEMORY;
     // Held until all are started: a hand that runs ahead waits here before it can end.
     for (int i = 0; !status && i < config->count; i++) {
         pthread_mutex_lock(&workers->lock);
@@ -197,10 +195,18 @@ int workers_stop(struct workers *workers, int64_t due_at_us) {
 }
 
 void workers_close(struct workers *workers) {
+    // Joined, not only counted: a thread on its last steps is still there when the process ends.
+    for (int i = 0; workers->hands && i < workers->config.count; i++) {
+        if (!workers->hands[i])
+            continue;
+        pthread_join(workers->threads[i], NULL);
+        hand_free(workers->hands[i]);
+    }
     pthread_cond_destroy(&workers->wake);
     pthread_cond_destroy(&workers->stopped);
     pthread_mutex_destroy(&workers->lock);
     free(workers->hands);
+    free(workers->threads);
     free(workers);
 }
 
@@ -256,6 +262,7 @@ bool workers_abandon(struct workers *workers, const struct overdue *overdue, boo
         hand && atomic_compare_exchange_strong(&hand->state, &seen,
                                                with_phase(overdue->state, HAND_ABANDONED));
     if (is_abandoned) {
+        pthread_detach(workers->threads[overdue->index]);
         workers->hands[overdue->index] = NULL;
         atomic_fetch_sub(&workers->n_alive, 1);
         if (!no_more && !workers->is_stopping)
