@@ -225,8 +225,9 @@ describe("a process that ends without close", function()
         %s
     ]]
 
-    -- The leak check of a sanitizer stumbles over threads that still run.
-    local WITHOUT_LEAK_CHECK = "LSAN_OPTIONS=detect_leaks=0"
+    -- The leak checks of the sanitizers stumble over threads that still run.
+    local WITHOUT_LEAK_CHECK =
+        [[LSAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS="$TSAN_OPTIONS:report_thread_leaks=0"]]
 
     it("ends well, twenty times", function()
         for i = 1, 20 do
