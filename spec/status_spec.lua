@@ -59,7 +59,7 @@ describe("status", function()
         for attempt = 1, 2 do
             local task = eventually(function() return (runner:take()) end)
             assert.equal(attempt, task.attempt)
-            runner:later(task, "busy", attempt == 2 and 60 or 0)
+            runner:later(task, "busy", attempt == 2 and 30 or 0)
         end
         eventually(function() return select(2, runner:status(id))[1].attempts == 2 end)
         local _, targets = runner:status(id)
