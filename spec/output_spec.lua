@@ -95,26 +95,6 @@ describe("content", function()
     end)
 end)
 
-describe("JSON", function()
-    it("has exact integers and floats", function()
-        assert.equal("[9007199254740992,-3,0.1,1e+300,0.30000000000000004,2]",
-            output.encode { 2 ^ 53, -3, 0.1, 1e300, 0.1 + 0.2, 2.0 })
-    end)
-
-    it("has no numbers that JSON cannot hold", function()
-        assert.equal("[null,null,null]", output.encode { 0 / 0, 1 / 0, -1 / 0 })
-    end)
-
-    it("sorts the keys of objects", function()
-        assert.equal('{"a":{"x":[1],"y":{}},"b":false,"c":null}',
-            output.encode { b = false, a = { y = {}, x = { 1 } }, c = cjson.null })
-    end)
-
-    it("keeps a marked list a list", function()
-        assert.equal("[]", output.encode(output.list {}))
-    end)
-end)
-
 describe("an output", function()
     it("empties its file and holds each line once", function()
         local path = os.tmpname()

@@ -2,7 +2,7 @@
 --
 -- The summary of a run: its counts, its slowest targets, its errors in groups.
 
-local output = require "batch.cli.output"
+local json = require "batch.json"
 local summary = require "batch.cli.summary"
 
 local function done(seconds, url)
@@ -96,10 +96,10 @@ describe("a summary", function()
             .. '"errors":[{"count":1,"error":"404","hint":"look elsewhere","line":1,'
             .. '"url":"http://b/"}],"failed":1,"fetched":1,"pending":0,"seconds":1.5,'
             .. '"slowest":[{"line":1,"seconds":1,"url":"http://b/"}],"targets":1}',
-            output.encode(facts:report(1.5)))
+            json.encode(facts:report(1.5)))
     end)
 
     it("has empty lists where there is nothing to list", function()
-        assert.match('"errors":[],', output.encode(summary.new(1):report(0)), 1, true)
+        assert.match('"errors":[],', json.encode(summary.new(1):report(0)), 1, true)
     end)
 end)

@@ -1,99 +1,12 @@
 -- SPDX-License-Identifier: MIT
 
---- Outcomes as JSON Lines, and the JSON that the command line prints. Keys come in a fixed order
--- and numbers exactly, so that two runs can be compared byte by byte. Knows neither the store nor
--- who reads.
+--- Outcomes as JSON Lines, with their keys in a fixed order, so that two runs can be compared byte
+-- by byte. Knows neither the store nor who reads.
 
-local cjson = require("cjson").new()
+local json = require "batch.json"
 
 local BUFFER_BYTES = 64 * 1024
 local BROKEN_PIPE = 32 -- EPIPE; the same on every system that has it
-
--- Up to this length a look whether there is anything to escape is cheaper than cjson.
-local SHORT = 100
-local SLASH = { ["\\/"] = "/" }
-
--- cjson escapes slashes, which hides URLs from whoever searches the output for them. Matching pairs
--- keeps an escaped backslash before a slash apart from an escaped slash.
-local function encode_string(text)
-    if #text <= SHORT and not text:find('[%c"\\]') then
-        return '"' .. text .. '"'
-    end
-    local json = cjson.encode(text)
-    if json:find("\\/", 1, true) then
-        json = json:gsub("\\[\\/]", SLASH)
-    end
-    return json
-end
-
-local function encode_number(number)
-    if number ~= number or number - number ~= 0 then
-        return "null"
-    end
-    if number == math.floor(number) and math.abs(number) <= 2 ^ 53 then
-        return ("%d"):format(number)
-    end
-    local text
-    for digits = 15, 17 do
-        text = ("%." .. digits .. "g"):format(number)
-        if tonumber(text) == number then
-            break
-        end
-    end
-    return text
-end
-
-local encode
-
-local list_metatable = { __name = "list" }
-
---- Marks a table as a list, so that it is one even when it is empty.
--- @tparam table elements
--- @treturn table the same
-local function list(elements)
-    return setmetatable(elements, list_metatable)
-end
-
-local function encode_table(value)
-    local is_list = #value > 0 or getmetatable(value) == list_metatable
-    if next(value) == nil then
-        return is_list and "[]" or "{}"
-    end
-    local parts = {}
-    if is_list then
-        for i, element in ipairs(value) do
-            parts[i] = encode(element)
-        end
-        return "[" .. table.concat(parts, ",") .. "]"
-    end
-    local keys = {}
-    for key in pairs(value) do
-        keys[#keys + 1] = tostring(key)
-    end
-    table.sort(keys)
-    for i, key in ipairs(keys) do
-        parts[i] = encode_string(key) .. ":" .. encode(value[key])
-    end
-    return "{" .. table.concat(parts, ",") .. "}"
-end
-
---- Encodes a value as JSON on one line; objects sort their keys, an empty table is `{}`,
--- unless `list` marked it.
--- @param value of data: tables, strings in UTF-8, numbers, booleans; anything else becomes null
--- @treturn string
-function encode(value)
-    local kind = type(value)
-    if kind == "table" then
-        return encode_table(value)
-    elseif kind == "string" then
-        return encode_string(value)
-    elseif kind == "number" then
-        return encode_number(value)
-    elseif kind == "boolean" then
-        return tostring(value)
-    end
-    return "null"
-end
 
 -- The well-formed sequences of more than one byte (RFC 3629, section 4), for LuaJIT, which has no
 -- utf8 library.
@@ -151,8 +64,8 @@ local function encode_result(result)
     if not is_utf8(content) then
         content, encoding = base64(content), '"encoding":"base64",'
     end
-    return '{"content":' .. encode_string(content) .. "," .. encoding
-        .. '"meta":' .. (result.meta and encode(result.meta) or "{}") .. "}"
+    return '{"content":' .. json.encode_string(content) .. "," .. encoding
+        .. '"meta":' .. (result.meta and json.encode(result.meta) or "{}") .. "}"
 end
 
 -- The second that was named last: outcomes come in the order of time, thousands in a second.
@@ -168,13 +81,13 @@ local function encode_time(seconds)
 end
 
 local FIELDS = {
-    { name = "url", key = ',"url":', encode = encode_string },
-    { name = "options", key = ',"options":', encode = encode },
-    { name = "status", key = ',"status":', encode = encode_string },
+    { name = "url", key = ',"url":', encode = json.encode_string },
+    { name = "options", key = ',"options":', encode = json.encode },
+    { name = "status", key = ',"status":', encode = json.encode_string },
     { name = "result", key = ',"result":', encode = encode_result },
-    { name = "error", key = ',"error":', encode = encode_string },
-    { name = "hint", key = ',"hint":', encode = encode_string },
-    { name = "attempts", key = ',"attempts":', encode = encode_number },
+    { name = "error", key = ',"error":', encode = json.encode_string },
+    { name = "hint", key = ',"hint":', encode = json.encode_string },
+    { name = "attempts", key = ',"attempts":', encode = json.encode_number },
     { name = "started_at", key = ',"started_at":', encode = encode_time },
     { name = "finished_at", key = ',"finished_at":', encode = encode_time },
 }
@@ -185,7 +98,7 @@ local FIELDS = {
 -- @tparam number line of the input that it answers, from 1
 -- @treturn string without a line's end
 local function encode_outcome(outcome, line)
-    local parts, n = { '{"line":', encode_number(line) }, 2
+    local parts, n = { '{"line":', json.encode_number(line) }, 2
     for i = 1, #FIELDS do
         local field = FIELDS[i]
         local value = outcome[field.name]
@@ -272,6 +185,4 @@ end
 return {
     open = open,
     encode_outcome = encode_outcome,
-    encode = encode,
-    list = list,
 }

@@ -8,6 +8,7 @@ local batch = require "batch"
 local core = require "batch.core"
 local deal = require "batch.cli.deal"
 local follow = require "batch.cli.follow"
+local json = require "batch.json"
 local list = require "batch.cli.list"
 local output = require "batch.cli.output"
 local progress = require "batch.cli.progress"
@@ -210,7 +211,7 @@ local function report(run, args, is_complete)
     if args.json then
         local fields = facts:report(seconds)
         fields.store = run.store
-        io.stderr:write(output.encode(fields), "\n")
+        io.stderr:write(json.encode(fields), "\n")
         return
     end
     run.bar:clear()

@@ -3,7 +3,7 @@
 --- What a run ended with, in short: how many of each kind, the slowest targets, the errors grouped.
 -- Its memory does not grow with the number of outcomes. Knows no store and no terminal.
 
-local output = require "batch.cli.output"
+local json = require "batch.json"
 local progress = require "batch.cli.progress"
 
 local N_SLOWEST = 5
@@ -97,7 +97,7 @@ local function list_groups(self)
     return groups
 end
 
---- The summary as data, for `output.encode`.
+--- The summary as data, for `json.encode`.
 -- @tparam number seconds that the run took
 -- @treturn table
 function methods:report(seconds)
@@ -108,8 +108,8 @@ function methods:report(seconds)
         pending = self:pending(),
         fetched = self.fresh,
         seconds = math.floor(seconds * 1000 + 0.5) / 1000,
-        slowest = output.list(self._slowest),
-        errors = output.list(list_groups(self)),
+        slowest = json.list(self._slowest),
+        errors = json.list(list_groups(self)),
     }
 end
 
