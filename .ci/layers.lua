@@ -12,7 +12,7 @@ local layers = {
     { name = "rules", owns = "job caps rotation canonical", sees = "base", knows = "libcrypto" },
     -- pthread only for its atfork handlers: a lock must not live on in a child.
     { name = "owner", owns = "owner place", sees = "base", knows = "pthread" },
-    { name = "store", owns = "store", sees = "base rules owner", knows = "libcrypto sqlite" },
+    { name = "store", owns = "store rows", sees = "base rules owner", knows = "libcrypto sqlite" },
     { name = "queue", owns = "commit events readers threads",
         sees = "base rules owner store", knows = "pthread" },
     { name = "hands", owns = "workers", sees = "base queue", knows = "pthread" },

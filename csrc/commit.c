@@ -74,7 +74,7 @@ static struct commit_item *take_first(struct list *list) {
 
 // How long a locked store may be waited for: no longer than the first of those that wait has time.
 static int64_t patience_ms(const struct commit_item *first, const struct commit_item *end) {
-    while (first != end && !first->has_waiter)
+    while (first != end && !first->give_up_at_us)
         first = first->next;
     if (first == end)
         return PATIENCE_MS;
@@ -134,7 +134,7 @@ static void finish(struct commit_queue *queue, struct commit_item *item, int fai
 static bool is_kept(const struct commit_queue *queue, const struct commit_item *item, int failure) {
     if (!failure || queue->is_abandoned)
         return false;
-    return item->must_be_stored || (failure == STATUS_LOCKED && item->has_waiter &&
+    return item->must_be_stored || (failure == STATUS_LOCKED && item->give_up_at_us &&
                                     clock_mono_us(NULL) < item->give_up_at_us);
 }
 
@@ -265,7 +265,9 @@ int commit_run(struct commit_queue *queue, struct commit_item *item) {
 }
 
 void commit_leave(struct commit_queue *queue, struct commit_item *item, enum commit_by by) {
+    bool is_urgent = by == COMMIT_BY_COMMITTER || by == COMMIT_TO_ANSWER;
     item->has_waiter = false;
+    item->give_up_at_us = by == COMMIT_TO_ANSWER ? clock_mono_us(NULL) + PATIENCE_MS * 1000 : 0;
     pthread_mutex_lock(&queue->lock);
     bool is_refused = queue->is_closing;
     if (!is_refused)
@@ -274,7 +276,7 @@ void commit_leave(struct commit_queue *queue, struct commit_item *item, enum com
         if (by == COMMIT_BY_CALLER)
             lead_locked(queue, NULL);
         else if (by != COMMIT_WITH_NEXT)
-            wake_committer_locked(queue, by == COMMIT_BY_COMMITTER);
+            wake_committer_locked(queue, is_urgent);
     }
     pthread_mutex_unlock(&queue->lock);
     if (is_refused)

@@ -35,8 +35,8 @@ struct commit_item {
     // Of the queue:
     struct commit_item *next;
     uint64_t came_at_tick;
-    int64_t give_up_at_us;  // for those that wait: when a locked store is the answer
-    bool has_waiter;
+    int64_t give_up_at_us;  // when a locked store is the answer; 0: nobody waits for one
+    bool has_waiter;        // a thread does
     bool is_finished;
 };
 
@@ -82,6 +82,7 @@ enum commit_by {
     COMMIT_BY_COMMITTER,  // the same, but at once
     COMMIT_BY_CALLER,     // the caller leads if nobody does, until nothing waits
     COMMIT_WITH_NEXT,     // with whatever is committed next; commit_rouse sees to it at the latest
+    COMMIT_TO_ANSWER,     // by the committer at once; as patient as commit_run, done has the answer
 };
 
 // Puts an item into the queue without waiting for it.

@@ -7,6 +7,7 @@
 #include "status.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -18,7 +19,8 @@ struct events {
     struct event *last;
     size_t count;
     uint64_t n_dropped;
-    unsigned wanted;
+    bool has_change;
+    _Atomic unsigned wanted;
     int fd;
 };
 
@@ -52,7 +54,11 @@ void events_close(struct events *events) {
 }
 
 bool events_wants(const struct events *events, enum event_kind kind) {
-    return events->wanted >> kind & 1;
+    return atomic_load(&events->wanted) >> kind & 1;
+}
+
+void events_want(struct events *events, enum event_kind kind) {
+    atomic_fetch_or(&events->wanted, 1u << kind);
 }
 
 static const char *put(char **place, const char *text) {
@@ -96,15 +102,31 @@ static void append_locked(struct events *events, struct event *event) {
     }
 }
 
-void events_add(struct events *events, const struct event *event) {
-    if (!events_wants(events, event->kind))
-        return;
-    pthread_mutex_lock(&events->lock);
-    struct event *copy = events->count < EVENTS_MAX_WAITING ? copy_event(event) : NULL;
+static void add_copy_locked(struct events *events, const struct event *event) {
+    bool is_change = event->kind == EVENT_CHANGE;
+    // Whoever misses a change would miss it for good, so that one finds room in a full list too.
+    bool has_room = is_change || events->count < EVENTS_MAX_WAITING;
+    struct event *copy = has_room ? copy_event(event) : NULL;
     if (copy)
         append_locked(events, copy);
     else
         events->n_dropped++;
+    events->has_change |= is_change && copy;
+}
+
+void events_add(struct events *events, const struct event *event) {
+    if (!events_wants(events, event->kind))
+        return;
+    pthread_mutex_lock(&events->lock);
+    if (event->kind != EVENT_CHANGE || !events->has_change)
+        add_copy_locked(events, event);
+    pthread_mutex_unlock(&events->lock);
+}
+
+void events_put(struct events *events, struct event *event) {
+    event->next = NULL;
+    pthread_mutex_lock(&events->lock);
+    append_locked(events, event);
     pthread_mutex_unlock(&events->lock);
 }
 
@@ -113,6 +135,8 @@ struct event *events_take(struct events *events) {
     struct event *event = events->first;
     if (event) {
         events->first = event->next;
+        if (event->kind == EVENT_CHANGE)
+            events->has_change = false;
         if (--events->count == 0) {
             uint64_t count;
             events->last = NULL;

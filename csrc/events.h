@@ -23,17 +23,22 @@ enum event_kind {
     EVENT_JOB,
     EVENT_JOB_SECONDS,
     EVENT_LOG,
+    EVENT_CHANGE,  // the store has changed, by this process or another; at most one waits
+    EVENT_ANSWER,  // a call that nobody waited for has its end
     EVENT_N_KINDS,
 };
 
 struct event {
     struct event *next;
     enum event_kind kind;
-    int64_t number;    // depth, inflight; a target's idx; a log record's level
+    int64_t number;    // depth, inflight; a target's idx; a log record's level; an answer's ticket
     int64_t bytes;     // of a target's result
     int64_t attempts;  // of a target
     double seconds;
     int job_status;
+    int status;          // of an answer
+    bool is_reused;      // of an answer to a submit
+    int64_t expires_at;  // of an answer to a submit
     char job_id[JOB_ID_SIZE];
     // In the same allocation; NULL: none.
     const char *text;    // a target's error; a log record's message; a job's error
@@ -51,8 +56,15 @@ void events_close(struct events *events);
 
 bool events_wants(const struct events *events, enum event_kind kind);
 
+// From now on somebody reads events of that kind.
+void events_want(struct events *events, enum event_kind kind);
+
 // Copies the event with its texts into the list; counts it as dropped when the list is full.
 void events_add(struct events *events, const struct event *event);
+
+// Appends an event that was allocated as one block, which from now on is the list's; even a full
+// list takes it.
+void events_put(struct events *events, struct event *event);
 
 // The oldest event, which the caller frees; NULL when there is none.
 struct event *events_take(struct events *events);

@@ -301,6 +301,27 @@ void json_string(struct buffer *out, const char *bytes, size_t len) {
     add_byte(out, '"');
 }
 
+// What a byte needs where only the letter of RFC 8259 counts.
+static const char needed_escapes[256] = {
+    'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b',         't',           'n', 'u',
+    'f', 'r', 'u', 'u', 'u', 'u', 'u', 'u', 'u',         'u',           'u', 'u',
+    'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', ['"'] = '"', ['\\'] = '\\',
+};
+
+void json_text(struct buffer *out, const char *bytes, size_t len) {
+    add_byte(out, '"');
+    for (size_t i = 0; i < len;) {
+        size_t run = 0;
+        while (i + run < len && !needed_escapes[(unsigned char)bytes[i + run]])
+            run++;
+        buffer_add(out, bytes + i, run);
+        i += run;
+        if (i < len)
+            i += add_escape(out, (const unsigned char *)bytes + i, len - i);
+    }
+    add_byte(out, '"');
+}
+
 void json_integer(struct buffer *out, int64_t value) {
     char text[24];
     char *end = text + sizeof text;

@@ -45,6 +45,9 @@ void json_comma(struct buffer *out);
 // Text that json_is_utf8 accepts, in quotes and escaped.
 void json_string(struct buffer *out, const char *bytes, size_t len);
 
+// The same with nothing escaped but what has to be: shorter, and not canonical.
+void json_text(struct buffer *out, const char *bytes, size_t len);
+
 void json_integer(struct buffer *out, int64_t value);
 
 // A finite number; an integral one has no fraction, and minus zero is 0.
@@ -52,6 +55,17 @@ void json_number(struct buffer *out, double value);
 
 void json_bool(struct buffer *out, bool value);
 void json_null(struct buffer *out);
+
+// What is wrong with a text that should be JSON.
+struct json_fault {
+    size_t at;  // byte, from 0
+    const char *what;
+};
+
+// Whether the text is one value of JSON by the letter of RFC 8259, in UTF-8, and means the same to
+// every reader: no key twice in an object, no number beyond a double, no half of a surrogate pair,
+// at most max_depth values inside of each other. Without memory for the keys it says so.
+bool json_check(const char *text, size_t len, int max_depth, struct json_fault *out_fault);
 
 // Whether all of it is UTF-8: no surrogates, no overlong forms, nothing above U+10FFFF.
 bool json_is_utf8(const char *bytes, size_t len);

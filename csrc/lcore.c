@@ -6,6 +6,7 @@
 
 #include "canonical.h"
 #include "caps.h"
+#include "json.h"
 #include "largs.h"
 #include "lcall.h"
 #include "lhttp.h"
@@ -86,6 +87,20 @@ static int function_idem_key(lua_State *L) {
     return 1;
 }
 
+// check_json(text, max_depth) → true, or nil, message: strict, where cjson is lenient
+static int function_check_json(lua_State *L) {
+    size_t len;
+    const char *text = luaL_checklstring(L, 1, &len);
+    struct json_fault fault;
+    if (json_check(text, len, (int)luaL_checkinteger(L, 2), &fault)) {
+        lua_pushboolean(L, true);
+        return 1;
+    }
+    lua_pushnil(L);
+    lua_pushfstring(L, "%s, at byte %d", fault.what, (int)fault.at + 1);
+    return 2;
+}
+
 static int64_t field(lua_State *L, int index, const char *name) {
     lua_getfield(L, index, name);
     if (lua_type(L, -1) != LUA_TNUMBER)
@@ -121,6 +136,7 @@ static const luaL_Reg functions[] = {
     {"canonical", function_canonical},
     {"check_targets", function_check_targets},
     {"idem_key", function_idem_key},
+    {"check_json", function_check_json},
     {"caps", function_caps},
     {NULL, NULL},
 };

@@ -15,6 +15,11 @@ void lrows_set_text(lua_State *L, const char *name, struct bytes text) {
     lua_setfield(L, -2, name);
 }
 
+void lrows_set_word(lua_State *L, const char *name, const char *word) {
+    if (word)
+        lrows_set_text(L, name, (struct bytes){word, strlen(word)});
+}
+
 void lrows_set_moment(lua_State *L, const char *name, int64_t ms) {
     if (!ms)
         return;
@@ -27,15 +32,11 @@ void lrows_set_integer(lua_State *L, const char *name, int64_t value) {
     lua_setfield(L, -2, name);
 }
 
-static struct bytes of_text(const char *text) {
-    return (struct bytes){text, text ? strlen(text) : 0};
-}
-
 void lrows_push_job(lua_State *L, const struct job_row *job) {
     lua_createtable(L, 0, 14);
-    lrows_set_text(L, "id", of_text(job->id));
-    lrows_set_text(L, "status", of_text(job_status_name(job->status)));
-    lrows_set_text(L, "error", of_text(job->error));
+    lrows_set_word(L, "id", job->id);
+    lrows_set_word(L, "status", job_status_name(job->status));
+    lrows_set_word(L, "error", job->error);
     lrows_set_text(L, "caller", job->caller);
     lrows_set_text(L, "class", job->class_name);
     lrows_set_integer(L, "targets_total", job->targets_total);
@@ -61,7 +62,7 @@ static void set_result(lua_State *L, const struct outcome *outcome) {
 static void set_outcome(lua_State *L, const struct target_row *target, bool has_content) {
     const struct outcome *outcome = &target->outcome;
     bool is_done = !outcome->error.start;
-    lrows_set_text(L, "status", of_text(is_done ? "done" : "failed"));
+    lrows_set_word(L, "status", is_done ? "done" : "failed");
     if (is_done && has_content)
         set_result(L, outcome);
     lrows_set_text(L, "error", outcome->error);
@@ -81,9 +82,9 @@ void lrows_push_target(lua_State *L, const struct target_row *target, bool has_c
     if (target->seq)
         set_outcome(L, target, has_content);
     else
-        lrows_set_text(L, "status", of_text("pending"));
+        lrows_set_word(L, "status", "pending");
     if (target->job_id[0]) {
-        lrows_set_text(L, "job", of_text(target->job_id));
+        lrows_set_word(L, "job", target->job_id);
         lrows_set_integer(L, "seq", target->seq);
     }
 }

@@ -17,6 +17,7 @@ void lrows_push_target(lua_State *L, const struct target_row *target, bool has_c
 
 // Sets fields of the table at the top; an absent value or a moment of 0 is left out.
 void lrows_set_text(lua_State *L, const char *name, struct bytes text);
+void lrows_set_word(lua_State *L, const char *name, const char *word);
 void lrows_set_moment(lua_State *L, const char *name, int64_t ms);
 void lrows_set_integer(lua_State *L, const char *name, int64_t value);
 

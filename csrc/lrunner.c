@@ -157,33 +157,50 @@ int lrunner_open(lua_State *L) {
 
 // --- closing ---
 
-static int close_box(struct lrunner *box, int64_t timeout_ms) {
+// After a fork the threads are not here, and the locks are not ours: such a runner is forgotten.
+static bool is_own(const struct lrunner *box) {
+    return box->runner && !runner_foreign_pid(box->runner);
+}
+
+static int end_box(struct lrunner *box, int64_t timeout_ms) {
     ltask_give_back_all(box);
-    // After a fork the threads are not here, and the locks are not ours: forget it.
-    if (box->runner && !runner_foreign_pid(box->runner)) {
-        if (box->is_draining) {  // called by a fetch, for whose end nobody can wait here
-            runner_begin_close(box->runner);
-            return STATUS_TIMEOUT;
-        }
-        int status = runner_close(box->runner, timeout_ms);
-        if (status)
-            return status;
-        runner_free(box->runner);
+    if (!is_own(box) || box->has_ended)
+        return STATUS_OK;
+    if (box->is_draining) {  // called by a fetch, for whose end nobody can wait here
+        runner_begin_close(box->runner);
+        return STATUS_TIMEOUT;
     }
+    int status = runner_close(box->runner, timeout_ms);
+    box->has_ended = status == STATUS_OK;
+    return status;
+}
+
+static void free_box(struct lrunner *box) {
+    if (is_own(box))
+        runner_free(box->runner);
     box->runner = NULL;
     lworker_source_free(box->source);
     box->source = NULL;
     hand_fini(&box->hand);
-    return STATUS_OK;
 }
 
+// Pushes a list of the events that nobody has polled: calls may have their answer among them.
+static void push_last_events(lua_State *L, struct lrunner *box) {
+    lua_newtable(L);
+    for (int i = 1; is_own(box) && lrunner_push_event(L, box->runner); i++)
+        lua_rawseti(L, -2, i);
+}
+
+// close(seconds) → true and the list of the events that are left, or nil, message, "timeout"
 static int method_close(lua_State *L) {
     struct lrunner *box = luaL_checkudata(L, 1, LRUNNER_TYPE);
-    int status = close_box(box, largs_opt_span_ms(L, 2));
+    int status = end_box(box, largs_opt_span_ms(L, 2));
     if (status)
         return largs_refuse(L, status, "timeout: fetches still run");
     lua_pushboolean(L, true);
-    return 1;
+    push_last_events(L, box);
+    free_box(box);
+    return 2;
 }
 
 // check_process(): raises in a fork's child; close does not, for collectors call it too
@@ -196,7 +213,8 @@ static int method_check_process(lua_State *L) {
 
 static int method_gc(lua_State *L) {
     struct lrunner *box = luaL_checkudata(L, 1, LRUNNER_TYPE);
-    close_box(box, GC_PATIENCE_MS);
+    if (!end_box(box, GC_PATIENCE_MS))
+        free_box(box);
     return 0;
 }
 
@@ -227,6 +245,49 @@ static int method_submit(lua_State *L) {
     return 2;
 }
 
+// begin_submit(ticket, caller, targets, class) → true; its end comes as an event
+static int method_begin_submit(lua_State *L) {
+    struct lrunner *box = lrunner_check(L, 1);
+    int64_t ticket = largs_check_whole(L, 2, 1);
+    struct submit submit = {0};
+    struct targets targets;
+    struct fault fault;
+    int status = lvalue_text(L, 3, "caller", &submit.caller.start, &submit.caller.len, &fault);
+    if (!status)
+        status =
+            lvalue_text(L, 5, "class", &submit.class_name.start, &submit.class_name.len, &fault);
+    if (!status)
+        status = lvalue_targets(L, 4, &targets, &fault);
+    if (status)
+        return largs_refuse(L, status, fault.text);
+    status = runner_begin_submit(box->runner, &submit, &targets, ticket, &fault);
+    targets_fini(&targets);
+    if (status)
+        return largs_refuse(L, status, fault.text);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+static int answer_begun(lua_State *L, int status) {
+    if (status)
+        return largs_refuse(L, status, status_message(status));
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+// begin_cancel(ticket, id), begin_touch(ticket, id) → true; the end comes as an event
+static int method_begin_cancel(lua_State *L) {
+    struct runner *runner = lrunner_check(L, 1)->runner;
+    int64_t ticket = largs_check_whole(L, 2, 1);
+    return answer_begun(L, runner_begin_cancel(runner, lrunner_check_id(L, 3), ticket));
+}
+
+static int method_begin_touch(lua_State *L) {
+    struct runner *runner = lrunner_check(L, 1)->runner;
+    int64_t ticket = largs_check_whole(L, 2, 1);
+    return answer_begun(L, runner_begin_touch(runner, lrunner_check_id(L, 3), ticket));
+}
+
 static int answer_whether(lua_State *L, int status, const struct fault *fault) {
     if (status && status != STATUS_NOT_FOUND)
         return largs_refuse(L, status, fault->text);
@@ -252,6 +313,9 @@ static const luaL_Reg write_methods[] = {
     {"submit", method_submit},
     {"cancel", method_cancel},
     {"touch", method_touch},
+    {"begin_submit", method_begin_submit},
+    {"begin_cancel", method_begin_cancel},
+    {"begin_touch", method_begin_touch},
     {"close", method_close},
     {"check_process", method_check_process},
     {NULL, NULL},
@@ -269,6 +333,8 @@ void lrunner_register(lua_State *L) {
     lua_newtable(L);
     luaL_setfuncs(L, write_methods, 0);
     luaL_setfuncs(L, lrunner_read_methods, 0);
+    luaL_setfuncs(L, lrunner_json_methods, 0);
+    luaL_setfuncs(L, lrunner_report_methods, 0);
     luaL_setfuncs(L, ltask_methods, 0);
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);

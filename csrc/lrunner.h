@@ -26,6 +26,7 @@ struct lrunner {
     struct ltask *tasks;
     struct hand hand;  // of drain
     bool is_draining;  // the fetch of drain runs
+    bool has_ended;    // runner_close has returned 0
 };
 
 #define LRUNNER_TYPE "batch.runner"
@@ -40,7 +41,10 @@ struct lrunner *lrunner_check(lua_State *L, int index);
 // The argument as an id; text with a NUL in it, which is none, becomes "".
 const char *lrunner_check_id(lua_State *L, int index);
 
-// Makes the metatables, with the methods of lrunner.c, lrunner_read.c and ltask.c.
+// Pushes the next event as a table, or nothing when there is none. Returns the number of values.
+int lrunner_push_event(lua_State *L, struct runner *runner);
+
+// Makes the metatables, with the methods of all files of lrunner and of ltask.c.
 void lrunner_register(lua_State *L);
 
 // Puts the tasks that the program still holds back, so that none of them knows its runner any more.
@@ -50,6 +54,8 @@ void ltask_give_back_all(struct lrunner *owner);
 extern const char *const lrunner_event_names[EVENT_N_KINDS];
 
 extern const luaL_Reg lrunner_read_methods[];
+extern const luaL_Reg lrunner_json_methods[];
+extern const luaL_Reg lrunner_report_methods[];
 extern const luaL_Reg ltask_methods[];
 void ltask_register(lua_State *L);
 

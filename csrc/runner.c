@@ -30,7 +30,10 @@ static void begin_settling(void *context, const struct committed *committed) {
 }
 
 static void end_settling(void *context) {
-    runner_unlock(context);
+    struct runner *runner = context;
+    struct event change = {.kind = EVENT_CHANGE};
+    events_add(runner->events, &change);
+    runner_unlock(runner);
 }
 
 static void report_failure(void *context, int status, const char *text) {

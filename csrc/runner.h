@@ -101,6 +101,14 @@ int runner_cancel(struct runner *runner, const char *id, struct fault *fault);
 // STATUS_NOT_FOUND: unknown, or its lease has lapsed.
 int runner_touch(struct runner *runner, const char *id, struct fault *fault);
 
+// The same for threads that may not wait: each that returns 0 is answered by an EVENT_ANSWER with
+// the ticket. Of the targets the runner has taken what was in them, unless it was closed.
+int runner_begin_submit(struct runner *runner, const struct submit *submit, struct targets *targets,
+                        int64_t ticket, struct fault *fault);
+// STATUS_NOT_FOUND, at once: no id has that form. STATUS_NO_MEMORY.
+int runner_begin_cancel(struct runner *runner, const char *id, int64_t ticket);
+int runner_begin_touch(struct runner *runner, const char *id, int64_t ticket);
+
 // Blocks until the job is terminal: 0; STATUS_TIMEOUT, STATUS_NOT_FOUND, STATUS_EXPIRED, or
 // STATUS_CLOSED when the runner closes meanwhile.
 int runner_wait(struct runner *runner, const char *id, int64_t timeout_ms, struct fault *fault);
@@ -109,9 +117,10 @@ int runner_wait(struct runner *runner, const char *id, int64_t timeout_ms, struc
 int runner_begin_read(struct runner *runner, struct store **out_store, struct fault *fault);
 void runner_end_read(struct runner *runner, struct store *store);
 
-// A job as this process knows it, inside a read. STATUS_NOT_FOUND, or STATUS_EXPIRED (out_job is
-// filled). Renews the lease, without waiting for it, where it would move by a hundredth.
-int runner_read_job(struct runner *runner, struct store *store, const char *id,
+// A job as this process knows it, inside a read. caller: whose it has to be; absent: anybody's.
+// STATUS_NOT_FOUND, also for another's, or STATUS_EXPIRED (out_job is filled). Renews the lease,
+// without waiting for it, where it would move by a hundredth.
+int runner_read_job(struct runner *runner, struct store *store, const char *id, struct bytes caller,
                     struct job_row *out_job);
 
 // Corrects a row by what has not reached the store yet: a job whose first target runs is running.

@@ -5,6 +5,8 @@
 
 #include "runner_state.h"
 
+#include <string.h>
+
 int runner_begin_read(struct runner *runner, struct store **out_store, struct fault *fault) {
     return readers_take(runner->readers, out_store, fault);
 }
@@ -26,13 +28,20 @@ void runner_refresh_job(struct runner *runner, struct job_row *job) {
     pthread_mutex_unlock(&runner->lock);
 }
 
-int runner_read_job(struct runner *runner, struct store *store, const char *id,
+static bool is_callers(const struct job_row *job, struct bytes caller) {
+    return !caller.start || (caller.len == job->caller.len &&
+                             memcmp(caller.start, job->caller.start, caller.len) == 0);
+}
+
+int runner_read_job(struct runner *runner, struct store *store, const char *id, struct bytes caller,
                     struct job_row *out_job) {
     if (!job_id_is_valid(id))
         return STATUS_NOT_FOUND;
     int status = store->ops->read_job(store, id, out_job);
     if (status)
         return status;
+    if (!is_callers(out_job, caller))
+        return STATUS_NOT_FOUND;
     int64_t now = runner_now_ms(runner), ttl = runner->config.ttl_ms;
     runner_refresh_job(runner, out_job);
     if (out_job->expires_at <= now)
@@ -60,7 +69,7 @@ static int look_for_end(struct runner *runner, const char *id, bool *out_ended,
     int status = runner_begin_read(runner, &store, fault);
     if (status)
         return status;
-    status = runner_read_job(runner, store, id, &job);
+    status = runner_read_job(runner, store, id, (struct bytes){0}, &job);
     if (status == STATUS_OK || status == STATUS_EXPIRED)
         *out_ended = !job_is_live(job.status) && is_end_told(runner, job.key);
     else if (status != STATUS_NOT_FOUND)

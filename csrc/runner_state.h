@@ -106,6 +106,8 @@ struct runner {
 // --- runner_jobs.c ---
 // Takes jobs without an owner, about as many as can start soon.
 void runner_claim(struct runner *runner);
+// Puts a job into the map and gives it its turn.
+void runner_adopt_locked(struct runner *runner, struct live *live);
 // Forgets a job that is not in flight.
 void runner_forget_locked(struct runner *runner, struct live *live);
 // Marks a job as cancelled, here and in its hand.
@@ -118,8 +120,10 @@ void runner_job_ended_locked(struct runner *runner, const struct live *live, int
                              double seconds);
 // From its submit until now.
 double runner_job_seconds(const struct runner *runner, const struct live *live);
+// Wakes those who wait for changes: of a job's status, or by another process.
 void runner_announce_change_locked(struct runner *runner);
 
+// --- runner_calls.c ---
 // Renews a lease without waiting for it.
 void runner_touch_soon(struct runner *runner, const char *id);
 

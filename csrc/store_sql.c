@@ -16,6 +16,12 @@
     " key, id, status, error, caller, class, owner, targets_total, targets_done, targets_failed,"  \
     " bytes, created_at, started_at, finished_at, expires_at, attempts, busy_ms, deaths "
 
+// Where a page of jobs goes on. A job that was dropped since the last page still has its place in
+// time, which its id tells.
+#define KEY_OF_BEFORE                                                                              \
+    "coalesce((select key from job where id = ?3),\n"                                              \
+    "    (select min(key) from job where id > ?3), 9223372036854775807)"
+
 #define OUTCOME_COLUMNS " o.meta, o.error, o.hint, o.attempts, o.started_at, o.finished_at "
 
 const char *const sql_migrations[SQL_SCHEMA_VERSION] = {
@@ -168,12 +174,12 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
     // apart.
     [SQL_LIST_JOBS] = "select" JOB_COLUMNS "from job\n"
                       "where (?2 is null or status = ?2)\n"
-                      "  and (?3 is null or key < (select key from job where id = ?3))\n"
+                      "  and (?3 is null or key < " KEY_OF_BEFORE ")\n"
                       "order by key desc\n"
                       "limit ?4",
     [SQL_LIST_JOBS_OF_CALLER] = "select" JOB_COLUMNS "from job\n"
                                 "where caller = ?1 and (?2 is null or status = ?2)\n"
-                                "  and (?3 is null or key < (select key from job where id = ?3))\n"
+                                "  and (?3 is null or key < " KEY_OF_BEFORE ")\n"
                                 "order by key desc\n"
                                 "limit ?4",
     [SQL_LIST_TARGETS] = "select o.seq, t.job, t.idx, t.url, t.options,\n"

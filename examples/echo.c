@@ -67,7 +67,7 @@ int main(void) {
     if (status) {
         fprintf(stderr, "%s\n", fault.text);
     } else {
-        runner_read_job(runner, store, id, &job);
+        runner_read_job(runner, store, id, (struct bytes){0}, &job);
         printf("%s: %d failed\n", is_reused ? "known" : "fetched now", (int)job.targets_failed);
         runner_end_read(runner, store);
     }

@@ -4,6 +4,7 @@
 -- and the log function run here, in the state of whoever polls.
 
 local core = require "batch.core"
+local evented = require "batch.evented"
 local hooks = require "batch.hooks"
 local manual = require "batch.manual"
 
@@ -74,10 +75,18 @@ function methods:submit(caller, targets, options)
     local handle = check_self(self)
     check_given(caller, "caller")
     check_given(targets, "targets")
+    local class, message, code = self:_admit(targets, options)
+    if not class then
+        return nil, message, code
+    end
+    return handle:submit(caller, targets, class)
+end
+
+-- What a submit checks before the core does: returns the class.
+function methods:_admit(targets, options)
     if options ~= nil and type(options) ~= "table" then
         return invalid("options", "a table", options)
     end
-    local class = options and options.class or ""
     if self._check then
         local ok, message, code = core.check_targets(targets)  -- check may rely on their form
         if ok then
@@ -87,7 +96,7 @@ function methods:submit(caller, targets, options)
             return nil, message, code
         end
     end
-    return handle:submit(caller, targets, class)
+    return options and options.class or ""
 end
 
 --- Reads a job and its targets, as one consistent snapshot; renews the lease.
@@ -229,7 +238,9 @@ function methods:poll()
     local count = 0
     local event = handle:next_event()
     while event do
-        hooks.deliver(event, self._hooks, self._log)
+        if not self:_deliver_evented(event) then
+            hooks.deliver(event, self._hooks, self._log)
+        end
         count = count + 1
         event = not self._is_closed and handle:next_event()
     end
@@ -247,8 +258,14 @@ function methods:close(seconds)
     local handle = check_self(self)
     handle:check_process()
     local is_closed, message, code = handle:close(seconds)
-    self._is_closed = is_closed
-    return is_closed, message, code
+    if not is_closed then
+        return nil, message, code
+    end
+    self._is_closed = true
+    for _, event in ipairs(message) do
+        self:_deliver_evented(event)
+    end
+    return true
 end
 
 -- The handle, if this runner's program does the work itself.
@@ -260,8 +277,10 @@ function methods:_hands(name)
     return handle
 end
 
-for name, method in pairs(manual) do
-    methods[name] = method
+for _, more in ipairs { manual, evented } do
+    for name, method in pairs(more) do
+        methods[name] = method
+    end
 end
 
 -- Makes a runner of a handle of the core. parts: hooks, log, check, is_manual.
@@ -272,6 +291,8 @@ local function new(handle, parts)
         _log = parts.log,
         _check = parts.check,
         _is_manual = parts.is_manual,
+        _calls = {},
+        _n_calls = 0,
     }, metatable)
 end
 

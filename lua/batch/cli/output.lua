@@ -68,18 +68,6 @@ local function encode_result(result)
         .. '"meta":' .. (result.meta and json.encode(result.meta) or "{}") .. "}"
 end
 
--- The second that was named last: outcomes come in the order of time, thousands in a second.
-local named_second, name_of_second
-
-local function encode_time(seconds)
-    local ms = math.floor(seconds * 1000 + 0.5)
-    local whole = math.floor(ms / 1000)
-    if whole ~= named_second then
-        named_second, name_of_second = whole, os.date("!%Y-%m-%dT%H:%M:%S", whole)
-    end
-    return ('"%s.%03dZ"'):format(name_of_second, ms - whole * 1000)
-end
-
 local FIELDS = {
     { name = "url", key = ',"url":', encode = json.encode_string },
     { name = "options", key = ',"options":', encode = json.encode },
@@ -88,8 +76,8 @@ local FIELDS = {
     { name = "error", key = ',"error":', encode = json.encode_string },
     { name = "hint", key = ',"hint":', encode = json.encode_string },
     { name = "attempts", key = ',"attempts":', encode = json.encode_number },
-    { name = "started_at", key = ',"started_at":', encode = encode_time },
-    { name = "finished_at", key = ',"finished_at":', encode = encode_time },
+    { name = "started_at", key = ',"started_at":', encode = json.encode_time },
+    { name = "finished_at", key = ',"finished_at":', encode = json.encode_time },
 }
 
 --- Encodes an outcome as one JSON object on one line. Fields that it has not are left out; content

@@ -1,0 +1,116 @@
+-- SPDX-License-Identifier: MIT
+
+--- How the API answers: responses as tables, errors as JSON, and which status a code has. One place
+-- for all of them, because a client tells errors apart by nothing else.
+
+local json = require "batch.json"
+
+-- Seconds after which what is busy now may be free.
+local RETRY_AFTER = "1"
+local MAX_QUOTED = 40 -- bytes
+
+-- code → status, and what is sent along
+local statuses = {
+    bad_json = 400,
+    bad_request = 400,
+    unauthorized = 401,
+    not_found = 404,
+    method_not_allowed = 405,
+    timeout = 408,
+    already_finished = 409,
+    expired = 410,
+    too_large = 413,
+    unsupported_media_type = 415,
+    too_many_targets = 422,
+    invalid = 422,
+    caller_busy = 429,
+    busy = 429,
+    internal = 500,
+    disabled = 503,
+    closing = 503,
+    store = 503,
+    unhealthy = 503,
+    store_full = 507,
+}
+
+local function copy(headers)
+    local twin = {}
+    for name, value in pairs(headers or {}) do
+        twin[name] = value
+    end
+    return twin
+end
+
+--- An answer of JSON.
+-- @tparam integer status
+-- @tparam string text JSON
+-- @tparam[opt] table headers
+-- @treturn table response
+local function answer(status, text, headers)
+    headers = copy(headers)
+    headers["content-type"] = "application/json"
+    headers["cache-control"] = "no-store"
+    return { status = status, headers = headers, body = text .. "\n" }
+end
+
+--- An error.
+-- @tparam string code one of the API's
+-- @tparam string message
+-- @tparam[opt] string hint what the client may do about it
+-- @tparam[opt] table headers
+-- @treturn table response, with `code`
+local function refusal(code, message, hint, headers)
+    local status = statuses[code]
+    headers = copy(headers)
+    if status == 429 or status == 503 then
+        headers["retry-after"] = RETRY_AFTER
+    end
+    local fault = { code = code, message = message, hint = hint }
+    local response = answer(status, json.encode { error = fault }, headers)
+    response.code = code
+    return response
+end
+
+--- A client's text as errors quote it: short, and nothing but ASCII.
+-- @tparam string text
+-- @treturn string
+local function quote(text)
+    return '"' .. text:sub(1, MAX_QUOTED):gsub("[^\32-\126]", "?") .. '"'
+end
+
+-- What the runner refuses with, where the API has its own words for it.
+local function api_code(code, message)
+    if code == "closed" then
+        return "closing"
+    elseif code == "store" and message:find("disk is full", 1, true) then
+        return "store_full"
+    end
+    return code
+end
+
+--- An error as the runner tells it.
+-- @tparam string message
+-- @tparam string code
+-- @treturn table response
+local function runner_refusal(message, code)
+    return refusal(api_code(code, message), message)
+end
+
+--- An answer that is made while it is sent.
+-- @tparam string content_type
+-- @tparam function next_chunk gives text, nil at the end; may yield; raises when it cannot go on
+-- @treturn table response
+local function stream(content_type, next_chunk)
+    local headers = { ["content-type"] = content_type, ["cache-control"] = "no-store" }
+    return { status = 200, headers = headers, body = next_chunk }
+end
+
+--- @export
+return {
+    answer = answer,
+    refusal = refusal,
+    runner_refusal = runner_refusal,
+    stream = stream,
+    quote = quote,
+    statuses = statuses,
+}

@@ -1,0 +1,43 @@
+-- SPDX-License-Identifier: MIT
+
+--- The answers for operators: is it alive, is it ready, what has it counted, what can it do. They
+-- need no token and name no caller.
+
+local answers = require "batch.api.answers"
+local metrics = require "batch.metrics"
+
+--- `GET /healthz`: the process answers.
+local function live()
+    return answers.answer(200, '{"status":"ok"}')
+end
+
+--- `GET /readyz`: the store can be written and the workers are alive.
+local function ready(api)
+    if api.is_closing then
+        return answers.refusal("closing", "the server is shutting down")
+    elseif not api.runner then
+        return api:refuse_absent()
+    elseif not api.runner:stats().healthy then
+        return answers.refusal("unhealthy", "the store cannot be written, or workers are missing",
+            "the log and the metrics tell which")
+    end
+    return answers.answer(200, '{"status":"ok"}')
+end
+
+--- `GET /metrics`
+local function count(api)
+    local text = metrics.render(api.runner and api.runner:stats(), api.settings)
+    return {
+        status = 200,
+        headers = { ["content-type"] = metrics.CONTENT_TYPE, ["cache-control"] = "no-store" },
+        body = text,
+    }
+end
+
+--- `GET /openapi.json`
+local function describe(api)
+    return answers.answer(200, api:description())
+end
+
+--- @export
+return { live = live, ready = ready, count = count, describe = describe }

@@ -1,0 +1,91 @@
+-- SPDX-License-Identifier: MIT
+
+--- What stands behind the question mark of an address, and ids in paths: decoded and checked. Knows
+-- no parameter by name.
+
+local answers = require "batch.api.answers"
+
+-- Larger counts mean "all": no store holds as many, and doubles count exactly up to here.
+local MAX_COUNT = 2 ^ 53
+
+--- Decodes what is percent-encoded; a percent sign that begins nothing stays one.
+-- @tparam string text
+-- @tparam[opt] boolean is_query whether + is a space
+-- @treturn string
+local function decode(text, is_query)
+    if is_query then
+        text = text:gsub("+", " ")
+    end
+    return (text:gsub("%%(%x%x)", function(digits)
+        return string.char(tonumber(digits, 16))
+    end))
+end
+
+local function parse(text)
+    local given = {}
+    for pair in (text or ""):gmatch "[^&]+" do
+        local name, value = pair:match "^([^=]*)=?(.*)$"
+        name = decode(name, true)
+        if given[name] == nil then
+            given[name] = decode(value, true)
+        end
+    end
+    return given
+end
+
+local readers = {}
+
+function readers.count(text)
+    local digits = text:match "^%d+$"
+    if not digits then
+        return nil, "an integer from 0"
+    end
+    local number = math.min(tonumber(digits), MAX_COUNT)
+    return math.tointeger and math.tointeger(number) or number
+end
+
+function readers.flag(text)
+    if text == "true" or text == "false" then
+        return text == "true"
+    end
+    return nil, "true or false"
+end
+
+function readers.choice(text, parameter)
+    for _, value in ipairs(parameter.values) do
+        if text == value then
+            return value
+        end
+    end
+    return nil, "one of " .. table.concat(parameter.values, ", ")
+end
+
+function readers.text(text)
+    return text
+end
+
+--- Reads a query.
+-- @tparam ?string text
+-- @tparam table parameters list of `{name, type: count, flag, choice (with values) or text,
+-- default}`; what else is in the query is passed over
+-- @treturn[1] table name → value
+-- @treturn[2] nil
+-- @treturn[2] string what is wrong
+local function read(text, parameters)
+    local given, values = parse(text), {}
+    for _, parameter in ipairs(parameters) do
+        local name = parameter.name
+        local value, rule = parameter.default, nil
+        if given[name] then
+            value, rule = readers[parameter.type](given[name], parameter)
+        end
+        if rule then
+            return nil, ("%s must be %s, got %s"):format(name, rule, answers.quote(given[name]))
+        end
+        values[name] = value
+    end
+    return values
+end
+
+--- @export
+return { read = read, decode = decode }

@@ -1,0 +1,172 @@
+-- SPDX-License-Identifier: MIT
+
+--- Lets coroutines of one process wait for a runner: for the end of a call that writes, or for a
+-- job to change. All are woken from the runner's one descriptor; the store is asked once for all
+-- that wait, not once for each. Knows no event loop: its host gives it conditions, and calls
+-- `dispatch`.
+
+local core = require "batch.core"
+
+local pack = table.pack or function(...)
+    return { n = select("#", ...), ... }
+end
+local unpack = unpack or table.unpack
+
+-- Looks at the jobs that are waited for take at most this share of the time, and come no more often
+-- than this: a busy store changes thousands of times a second.
+local MAX_SHARE = 0.1
+local MIN_PAUSE_SECONDS = 0.005
+
+local methods = {}
+local metatable = { __name = "notifier", __index = methods }
+
+function metatable.__tostring(self)
+    return ("notifier (%d waiting)"):format(self._n_waiters)
+end
+
+-- A condition for programs without coroutines: it waits by blocking the thread.
+local function blocking_condition(self)
+    local condition = { is_signalled = false }
+    function condition.signal()
+        condition.is_signalled = true
+    end
+    function condition.wait(_, seconds)
+        local deadline = core.now() + (seconds or 3600)
+        condition.is_signalled = false
+        repeat
+            local pause = self:dispatch()
+            local left = math.max(deadline - core.now(), 0)
+            if not condition.is_signalled and left > 0 then
+                core.poll_fd(self._runner:fd(), math.min(left, pause or left))
+            end
+        until condition.is_signalled or left == 0 or core.caught()
+    end
+    return condition
+end
+
+--- Makes the notifier of a runner; there may be one.
+-- @tparam batch.runner runner
+-- @tparam[opt] function new_condition gives an object with `wait(self, seconds)`, which suspends
+-- the coroutine, and `signal(self)`, which resumes all that wait; left out: waiting blocks the
+-- thread
+-- @treturn notifier
+local function new(runner, new_condition)
+    local self = setmetatable({
+        _runner = runner,
+        _watched = {}, -- id → the set of those who wait for it
+        _n_waiters = 0,
+        _look_at = 0,
+        _has_changed = false,
+        _is_stopped = false,
+    }, metatable)
+    self._new_condition = new_condition or function() return blocking_condition(self) end
+    runner:watch(function() self._has_changed = true end)
+    return self
+end
+
+--- Calls a method of the runner that writes, and waits for its answer.
+-- @tparam string method `submit`, `cancel` or `touch`
+-- @param ... its arguments
+-- @return what it returns; see `batch.evented`
+function methods:call(method, ...)
+    local condition, answer = self._new_condition(), nil
+    local is_begun, message, code = self._runner["begin_" .. method](self._runner, function(...)
+        answer = pack(...)
+        condition:signal()
+    end, ...)
+    if not is_begun then
+        return nil, message, code
+    end
+    while not answer do
+        condition:wait()
+    end
+    return unpack(answer, 1, answer.n)
+end
+
+local function watch(self, id, waiter)
+    local waiters = self._watched[id]
+    if not waiters then
+        waiters = {}
+        self._watched[id] = waiters
+    end
+    waiters[waiter] = true
+    self._n_waiters = self._n_waiters + 1
+end
+
+local function unwatch(self, id, waiter)
+    local waiters = self._watched[id]
+    waiters[waiter] = nil
+    if next(waiters) == nil then
+        self._watched[id] = nil
+    end
+    self._n_waiters = self._n_waiters - 1
+end
+
+--- Waits until a job is no longer what it was.
+-- @tparam string id
+-- @tparam integer mark of what was read; nothing may have yielded since, or a change is missed
+-- @tparam number seconds at most
+-- @treturn boolean whether it has changed; false when the time is up, or waiting was stopped
+function methods:wait(id, mark, seconds)
+    local deadline = core.now() + seconds
+    local waiter = { condition = self._new_condition(), mark = mark, has_changed = false }
+    watch(self, id, waiter)
+    while not waiter.has_changed and not self._is_stopped do
+        local left = deadline - core.now()
+        if left <= 0 or core.caught() then
+            break
+        end
+        waiter.condition:wait(left)
+    end
+    unwatch(self, id, waiter)
+    return waiter.has_changed
+end
+
+local function look(self)
+    local ids = {}
+    for id in pairs(self._watched) do
+        ids[#ids + 1] = id
+    end
+    local marks = self._runner:marks(ids)
+    for i, id in ipairs(marks and ids or {}) do
+        for waiter in pairs(self._watched[id]) do
+            if waiter.mark ~= marks[i] then
+                waiter.has_changed = true
+                waiter.condition:signal()
+            end
+        end
+    end
+    return marks ~= nil
+end
+
+--- Wakes those whose time has come. To be called when the runner's descriptor is readable, and
+-- after the seconds that it returned last.
+-- @treturn ?number seconds until it has to be called again; nil: when the descriptor is readable
+function methods:dispatch()
+    self._runner:poll()
+    if not self._has_changed or self._n_waiters == 0 then
+        return nil
+    end
+    local began_at = core.now()
+    if began_at < self._look_at then
+        return self._look_at - began_at
+    end
+    -- A store that cannot be read is looked at again.
+    self._has_changed = not look(self)
+    local ended_at = core.now()
+    self._look_at = ended_at + math.max((ended_at - began_at) / MAX_SHARE, MIN_PAUSE_SECONDS)
+    return self._has_changed and self._look_at - ended_at or nil
+end
+
+--- Ends all waiting for jobs, now and from now on. Calls still get their answers.
+function methods:stop()
+    self._is_stopped = true
+    for _, waiters in pairs(self._watched) do
+        for waiter in pairs(waiters) do
+            waiter.condition:signal()
+        end
+    end
+end
+
+--- @export
+return { new = new }
