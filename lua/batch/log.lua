@@ -1,0 +1,174 @@
+-- SPDX-License-Identifier: MIT
+
+--- Log lines of the server and the command line: time, level, message and fields, as logfmt or as
+-- JSON. Whatever stands in a value, a line stays one line and its neighbours' names stay theirs.
+-- Knows nothing of what is logged; a runner's own log is the core's.
+
+local core = require "batch.core"
+local fields = require "batch.fields"
+local json = require "batch.json"
+local sections = require "batch.sections"
+
+local RANKS = {}
+for _, field in ipairs(sections.log) do
+    if field.name == "level" then
+        for rank, level in ipairs(field.values) do
+            RANKS[level] = rank
+        end
+    end
+end
+
+local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
+
+local function escape_byte(byte)
+    return ESCAPES[byte] or ("\\u%04x"):format(byte:byte())
+end
+
+local function quoted(text)
+    return '"' .. text:gsub('[%c"\\]', escape_byte) .. '"'
+end
+
+-- An error object may have a __tostring that fails.
+local function shown(value)
+    local is_shown, text = pcall(tostring, value)
+    return is_shown and text or "a " .. type(value)
+end
+
+local function is_finite(number)
+    return number - number == 0
+end
+
+local function logfmt_value(value)
+    if type(value) == "number" and is_finite(value) then
+        return json.encode_number(value)
+    end
+    local text = shown(value)
+    return text:find("^[%w._:/+@-]+$") and text or quoted(text)
+end
+
+local function json_value(value)
+    local kind = type(value)
+    return json.encode((kind == "number" or kind == "boolean") and value or shown(value))
+end
+
+-- The message is quoted whether it needs it or not: so are those of a runner.
+local function logfmt_line(time, level, message, pairs_in_order)
+    local parts = { "time=" .. time, "level=" .. level, "message=" .. quoted(message) }
+    for _, pair in ipairs(pairs_in_order) do
+        parts[#parts + 1] = pair.name .. "=" .. logfmt_value(pair.value)
+    end
+    return table.concat(parts, " ")
+end
+
+local function json_line(time, level, message, pairs_in_order)
+    local parts = { ('{"time":"%s","level":"%s"'):format(time, level),
+        '"message":' .. json.encode(message) }
+    for _, pair in ipairs(pairs_in_order) do
+        parts[#parts + 1] = json.encode(pair.name) .. ":" .. json_value(pair.value)
+    end
+    return table.concat(parts, ",") .. "}"
+end
+
+local LINES = { logfmt = logfmt_line, json = json_line }
+
+-- The fields sorted by name. A name that is taken, by the line's own parts for one, gets an
+-- underscore behind it.
+local function in_order(given)
+    local list, is_taken = {}, { time = true, level = true, message = true }
+    for key, value in pairs(given) do
+        list[#list + 1] = { key = shown(key), value = value }
+    end
+    table.sort(list, function(a, b) return a.key < b.key end)
+    for _, pair in ipairs(list) do
+        pair.name = pair.key:gsub("[^%w._-]", "_")
+        while is_taken[pair.name] or pair.name == "" do
+            pair.name = pair.name .. "_"
+        end
+        is_taken[pair.name] = true
+    end
+    return list
+end
+
+local function code_point_escape(first, rest)
+    local second, third = rest:byte(1, 2)
+    local code = (first:byte() % 16 * 64 + second % 64) * 64 + third % 64
+    return ("\\u%04x"):format(code)
+end
+
+-- Outside ASCII: bytes that are no UTF-8 become U+FFFD; the controls of C1, line separators and
+-- what turns the direction of writing are escaped, since viewers obey them. Both formats have such
+-- bytes only between quotes. A line begins with ASCII, so none is taken for a byte order mark.
+local function harmless(line)
+    if not line:find("[\128-\255]") then
+        return line
+    end
+    return (core.http.decode(line, "utf-8")
+        :gsub("\194([\128-\159])", escape_byte)
+        :gsub("(\226)(\128[\168-\174])", code_point_escape)
+        :gsub("(\226)(\129[\166-\169])", code_point_escape))
+end
+
+-- RFC 3339 in UTC with milliseconds.
+local function timestamp(seconds)
+    local whole = math.floor(seconds)
+    return ("%s.%03dZ"):format(os.date("!%Y-%m-%dT%H:%M:%S", whole),
+        math.floor((seconds - whole) * 1000))
+end
+
+local function write_to_stderr(line)
+    io.stderr:write(line)
+end
+
+local function rank_of(level)
+    return RANKS[level] or error(("unknown log level '%s'"):format(shown(level)), 3)
+end
+
+local methods = {}
+local metatable = { __name = "batch.log", __index = methods }
+
+function metatable.__tostring(self)
+    return ("batch.log (%s from %s)"):format(self._format, self._level)
+end
+
+--- Writes one line, if its level is high enough.
+-- @tparam string level `debug`, `info`, `warn` or `error`
+-- @tparam string message
+-- @tparam[opt] table given text, numbers and booleans by name
+-- @raise if there is no such level
+function methods:write(level, message, given)
+    if rank_of(level) < rank_of(self._level) then
+        return
+    end
+    local line = LINES[self._format](timestamp(core.now()), level, shown(message),
+        in_order(given or {}))
+    self._write(harmless(line) .. "\n")
+end
+
+--- Says from which level on lines are written.
+-- @tparam string level
+-- @raise if there is no such level
+function methods:set_level(level)
+    rank_of(level)
+    self._level = level
+end
+
+--- Makes a log.
+-- @tparam[opt] table options `level` and `format` as in a file's `[log]`; `write`, a function that
+-- gets each line as one text with its newline, and writes to standard error if it is left out
+-- @treturn batch.log
+-- @raise if an option is wrong
+local function new(options)
+    options = options or {}
+    local full, message = fields.check("log", { level = options.level, format = options.format })
+    if not full then
+        error(message, 2)
+    end
+    return setmetatable({
+        _level = full.level,
+        _format = full.format,
+        _write = options.write or write_to_stderr,
+    }, metatable)
+end
+
+--- @export
+return { new = new }
