@@ -8,6 +8,7 @@
 //   client:close(), also __gc and __close
 //   http.check_header(name, value) -> true, or nil, message, "invalid"
 //   http.decode(bytes [, charset]) -> text, charset, or nil, message, "invalid"
+//   http.check_network(text) -> true, or nil, message, "invalid": what allow and deny may hold
 
 #include "lhttp.h"
 
@@ -310,6 +311,25 @@ static int decode(lua_State *L) {
     return 2;
 }
 
+// check_network(text) → true, or nil, message, "invalid"
+static int check_network(lua_State *L) {
+    struct guard guard;
+    struct fault fault;
+    size_t len;
+    if (lua_type(L, 1) != LUA_TSTRING)
+        return refuse(L, "a network must be text");
+    const char *text = lua_tolstring(L, 1, &len);
+    if (strlen(text) != len)
+        return refuse(L, "a network must not hold NUL");
+    guard_init(&guard);
+    int status = guard_add(&guard, true, text, &fault);
+    guard_fini(&guard);
+    if (status != STATUS_OK)
+        return refuse(L, fault.text);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
 static const luaL_Reg methods[] = {{"get", get}, {"close", close_client}, {NULL, NULL}};
 
 static const luaL_Reg metamethods[] = {
@@ -320,9 +340,8 @@ static const luaL_Reg metamethods[] = {
 };
 
 static const luaL_Reg functions[] = {
-    {"new", new_client},
-    {"check_header", check_header},
-    {"decode", decode},
+    {"new", new_client}, {"check_header", check_header},
+    {"decode", decode},  {"check_network", check_network},
     {NULL, NULL},
 };
 

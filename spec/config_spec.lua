@@ -193,7 +193,8 @@ describe("the fields of batch.new", function()
         { { hooks = { job = 5 } }, "hooks.job must be a function, got 5" },
         { { hooks = { jobs = print } }, "unknown field 'hooks.jobs', did you mean 'hooks.job'?" },
         { { worker = 1 }, "unknown field 'worker', did you mean 'workers'?" },
-        { { [1] = "batch.db" }, "unknown field '1'" },
+        { { hooks = { [1] = print } }, "unknown field 'hooks.1', "
+            .. "known are 'depth', 'inflight', 'target', 'job' and 'job_seconds'" },
         { { disabled = true }, "disabled can only be given in a file" },
         { "batch.db", 'batch must be a table, got "batch.db"' },
     } do
@@ -298,7 +299,8 @@ describe("a configuration file", function()
             "line 4: auth.token.caller must be a non-empty string, got nil" },
         { "[auth]\ntoken = 'x'", "line 2: auth.token must be a list of tables" },
         { "[fetch]\nallow = ['::1', '10.0.0.0/33']", 'line 2: fetch.allow must be a list of '
-            .. 'networks such as "10.0.0.0/8", got "10.0.0.0/33"' },
+            .. 'networks such as "10.0.0.0/8", got "10.0.0.0/33" '
+            .. "(its prefix must be from 0 to 32)" },
         { "[fetch]\ndeny = '10.0.0.1'", 'line 2: fetch.deny must be a list of networks such as '
             .. '"10.0.0.0/8", got "10.0.0.1"' },
         { "[fetch]\narchive = 'ftp://x'", 'line 2: fetch.archive must be an address that begins '

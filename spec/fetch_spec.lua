@@ -238,8 +238,10 @@ describe("fetch.configure", function()
         local refusals = {
             { { timout = 1 }, "unknown field 'timout', did you mean 'timeout'?" },
             { { allow = { "10.0.0.1/8" } },
-                'allow: "10.0.0.1/8" is no network: its address has bits behind the prefix' },
-            { { user_agent = "a\nb" }, "user_agent must be a line of text of less than 256 bytes" },
+                'allow must be a list of networks such as "10.0.0.0/8", got "10.0.0.1/8" '
+                .. "(its address has bits behind the prefix)" },
+            { { user_agent = "a\nb" },
+                [[user_agent must be a line of text of 1 to 255 bytes, got "a\010b"]] },
         }
         for _, row in ipairs(refusals) do
             assert.same({ nil, row[2], "invalid" }, { fetch.configure(row[1]) })

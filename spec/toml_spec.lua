@@ -192,6 +192,13 @@ describe("toml.parse", function()
         assert.equal(9, lines[value.e[2]].f)
     end)
 
+    it("tells arrays from tables, empty ones too", function()
+        local value, _, arrays = toml.parse "a = []\nb = {}\n[c]\n[[d]]\ne = [{}]"
+        assert.is_true(arrays[value.a] and arrays[value.d] and arrays[value.d[1].e])
+        assert.is_nil(arrays[value.b] or arrays[value.c] or arrays[value.d[1]] or arrays[value])
+        assert.is_nil(arrays[value.d[1].e[1]])
+    end)
+
     it("refuses values nested too deep instead of overflowing the stack", function()
         local message = message_of("a = " .. ("["):rep(100000))
         assert.equal("line 1, column 105: more than 100 values in one another", message)

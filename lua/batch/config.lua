@@ -34,11 +34,11 @@ end
 -- The configuration, its warnings and what the file itself says; or nil and the fault. Warnings and
 -- fault with their line.
 local function read(text)
-    local given, lines, syntax_fault = toml.parse(text)
+    local given, lines, arrays_or_fault = toml.parse(text)
     if not given then
-        return nil, syntax_fault
+        return nil, arrays_or_fault
     end
-    local full, warnings_or_fault = fields.check_file(given)
+    local full, warnings_or_fault = fields.check_file(given, arrays_or_fault)
     local is_complete, fault = full ~= nil, warnings_or_fault
     if full then
         is_complete, fault = check_tls(full.server, given)

@@ -3,12 +3,14 @@
 --- The types that a field of the configuration may have: how a given value is read, and the words
 -- for what is allowed. Which fields there are is not known here.
 
+local http = require("batch.core").http
 local units = require "batch.units"
 
 -- Longer spans than this are mistakes, and stay far from where milliseconds overflow.
 local MAX_DURATION = "3650d"
 local MAX_SECONDS = units.duration(MAX_DURATION)
 local MAX_BYTES, MAX_BYTES_SHOWN = 2 ^ 53, "2^53"
+local MAX_PORT = 65535
 local MAX_SHOWN = 80 -- bytes of a wrong string that a message quotes
 
 local function is_whole(number)
@@ -38,11 +40,12 @@ local function read_integer(value, field)
     return nil
 end
 
-local function read_duration(value)
+local function read_duration(value, field)
     if type(value) == "string" then
         value = units.duration(value)
     end
-    return type(value) == "number" and within(value, 0, MAX_SECONDS) or nil
+    local max = field.max and units.duration(field.max) or MAX_SECONDS
+    return type(value) == "number" and within(value, 0, max) or nil
 end
 
 local function read_size(value, field)
@@ -65,12 +68,18 @@ local function read_choice(value, field)
     return nil
 end
 
+-- What stands behind a NUL no system call would see.
 local function read_string(value)
-    return type(value) == "string" and value or nil
+    return type(value) == "string" and not value:find("\0", 1, true) and value or nil
 end
 
 local function read_name(value)
     return value ~= "" and read_string(value) or nil
+end
+
+local function read_line(value, field)
+    local line = read_name(value)
+    return line and #line <= field.max and not line:find("%c") and line or nil
 end
 
 local function read_url(value)
@@ -86,24 +95,8 @@ end
 local function read_listen(value)
     local text = read_string(value) or ""
     local port = text:match("^[^:%s]+:(%d+)$") or text:match("^%[[%x:.]+%]:(%d+)$")
-    local is_address = text:find("^unix:.") or within(tonumber(port), 0, 65535)
+    local is_address = text:find("^unix:.") or within(tonumber(port), 0, MAX_PORT)
     return is_address and text or nil
-end
-
-local function is_network(text)
-    local address, bits = text:match("^([%x:.]+)/?(%d*)$")
-    if not address or text:sub(-1) == "/" then
-        return false
-    elseif address:find(":", 1, true) then
-        return (tonumber(bits) or 0) <= 128
-    end
-    local bytes = { address:match("^(%d+)%.(%d+)%.(%d+)%.(%d+)$") }
-    for _, byte in ipairs(bytes) do
-        if tonumber(byte) > 255 then
-            return false
-        end
-    end
-    return #bytes == 4 and (tonumber(bits) or 0) <= 32
 end
 
 local function read_networks(value)
@@ -113,8 +106,9 @@ local function read_networks(value)
     local networks = {}
     for key in pairs(value) do
         local network = value[#networks + 1]
-        if type(key) ~= "number" or type(network) ~= "string" or not is_network(network) then
-            return nil, network
+        local is_network, message = http.check_network(network)
+        if type(key) ~= "number" or not is_network then
+            return nil, network, message and message:match("is no network: (.+)$")
         end
         networks[#networks + 1] = network
     end
@@ -126,10 +120,8 @@ local function is_store(value)
     return type(metatable) == "table" and metatable.__name == "batch.store"
 end
 
--- What stands behind a NUL no system call would see.
 local function read_store(value)
-    local path = not is_store(value) and read_name(value)
-    return path and not path:find("\0", 1, true) and path or is_store(value) and value or nil
+    return is_store(value) and value or read_name(value)
 end
 
 local function read_fetch(value)
@@ -157,8 +149,10 @@ local types = {
     end },
     duration = {
         read = read_duration,
-        rule = words(('a duration such as "1h30m", or a number of seconds, up to %s')
-            :format(MAX_DURATION)),
+        rule = function(field)
+            return ('a duration such as "1h30m", or a number of seconds, up to %s')
+                :format(field.max or MAX_DURATION)
+        end,
     },
     size = { read = read_size, rule = function(field)
         return ('a size such as "64MiB", or a whole number of bytes, up to %s')
@@ -175,6 +169,9 @@ local types = {
     },
     string = { read = read_string, rule = words "a string" },
     name = { read = read_name, rule = words "a non-empty string" },
+    line = { read = read_line, rule = function(field)
+        return ("a line of text of 1 to %d bytes"):format(field.max)
+    end },
     url = { read = read_url, rule = words 'an address that begins with "http://" or "https://"' },
     sha256 = { read = read_sha256, rule = words "the 64 hexadecimal digits of a SHA-256" },
     listen = { read = read_listen, rule = words 'an address like "127.0.0.1:8080" or "unix:PATH"' },
@@ -188,7 +185,10 @@ local types = {
 local function shown(value)
     local kind = type(value)
     if kind == "string" then
-        local text = #value > MAX_SHOWN and value:sub(1, MAX_SHOWN) .. "…" or value
+        local text = value
+        if #value > MAX_SHOWN then
+            text = value:sub(1, MAX_SHOWN):gsub("[\192-\255][\128-\191]*$", "") .. "…"
+        end
         return '"' .. text:gsub('[%c"\\]', function(c)
             return (c == '"' or c == "\\") and "\\" .. c or ("\\%03d"):format(c:byte())
         end) .. '"'
@@ -200,6 +200,17 @@ local function shown(value)
     return tostring(value)
 end
 
+-- A key as messages show it between quotes of their own.
+local function shown_key(key)
+    return type(key) == "string" and shown(key):sub(2, -2) or tostring(key)
+end
+
+-- Words that a value is none of what is allowed.
+local function refusal(field, value, name, type_name)
+    local rule = types[type_name or field.type].rule(field)
+    return ("%s must be %s, got %s"):format(name, rule, shown(value))
+end
+
 --- Reads a value as it is given for a field.
 -- @tparam table field its type, and what that type needs: min, max, values
 -- @param value
@@ -209,11 +220,11 @@ end
 -- @treturn[2] nil
 -- @treturn[2] string name, rule and value
 local function read(field, value, name, type_name)
-    local kind = types[type_name or field.type]
-    local result, culprit = kind.read(value, field)
+    local result, culprit, reason = types[type_name or field.type].read(value, field)
     if result == nil then
         local got = culprit == nil and value or culprit -- of a list, the item that is wrong
-        return nil, ("%s must be %s, got %s"):format(name, kind.rule(field), shown(got))
+        local message = refusal(field, got, name, type_name)
+        return nil, reason and ("%s (%s)"):format(message, reason) or message
     end
     return result
 end
@@ -231,4 +242,11 @@ local function is_zero(field, value)
 end
 
 --- @export
-return { read = read, is_unreadable = is_unreadable, is_zero = is_zero, shown = shown }
+return {
+    read = read,
+    refusal = refusal,
+    is_unreadable = is_unreadable,
+    is_zero = is_zero,
+    shown = shown,
+    shown_key = shown_key,
+}

@@ -12,6 +12,18 @@ local function refusal(message, holder, key)
     return nil, { message = message, holder = holder, key = key }
 end
 
+-- The nearest of the known names, or all of them if none is near.
+local function hint_at(key, names, prefix)
+    local near = nearest.nearest(tostring(key), names)
+    if near then
+        return ("did you mean '%s%s'?"):format(prefix, near)
+    elseif #names == 1 then
+        return ("known is '%s'"):format(names[1])
+    end
+    local first = table.concat(names, "', '", 1, #names - 1)
+    return ("known are '%s' and '%s'"):format(first, names[#names])
+end
+
 local function refuse_unknown(source, section, given, prefix)
     local known, names = {}, {}
     for _, field in ipairs(sections[section]) do
@@ -30,9 +42,8 @@ local function refuse_unknown(source, section, given, prefix)
         return true
     end
     table.sort(unknown, function(a, b) return tostring(a) < tostring(b) end)
-    local near = nearest.nearest(tostring(unknown[1]), names)
-    local hint = near and (", did you mean '%s%s'?"):format(prefix, near) or ""
-    local message = ("unknown field '%s%s'%s"):format(prefix, tostring(unknown[1]), hint)
+    local message = ("unknown field '%s%s', %s"):format(prefix, field_types.shown_key(unknown[1]),
+        hint_at(unknown[1], names, prefix))
     return refusal(message, given, unknown[1])
 end
 
@@ -43,9 +54,15 @@ local function read_default(field, name)
     return (field_types.read(field, field.default, name))
 end
 
+-- Whether the value is a table of a file that is of the other sort: arrays, or tables of keys.
+local function is_misshapen(source, value, is_array)
+    return source.kind == "file" and type(value) == "table"
+        and (getmetatable(value) ~= nil or (source.arrays[value] or false) ~= is_array)
+end
+
 local function read_value(source, field, given, name)
     local value = given[field.name]
-    if value == nil and not field.is_required or field_types.is_zero(field, value) then
+    if not field.is_required and (value == nil or field_types.is_zero(field, value)) then
         return read_default(field, name)
     end
     local is_lenient = field.type == "duration" or field.is_lenient
@@ -59,7 +76,12 @@ local function read_value(source, field, given, name)
         return read_default(field, name)
     end
     local type_name = source.kind == "file" and field.file_type or field.type
-    local read, message = field_types.read(field, value, name, type_name)
+    local read, message
+    if is_misshapen(source, value, true) then
+        message = field_types.refusal(field, value, name, type_name)
+    else
+        read, message = field_types.read(field, value, name, type_name)
+    end
     if message then
         return refusal(message, given, field.name)
     end
@@ -83,7 +105,7 @@ local function read_list(source, field, given, name)
     local items, list = given[field.name], {}
     if items == nil then
         return list
-    elseif type(items) ~= "table" or #items == 0 and next(items) ~= nil then
+    elseif type(items) ~= "table" or is_misshapen(source, items, true) then
         return refusal(("%s must be a list of tables"):format(name), given, field.name)
     end
     for i = 1, #items do
@@ -112,9 +134,10 @@ function read_section(source, section, holder, key, name)
     local given = holder[key]
     if given == nil then
         given = {}
-    elseif type(given) ~= "table" or source.kind == "file" and getmetatable(given) then
-        local message = ("%s must be a table, got %s"):format(name == "" and section or name,
-            field_types.shown(given))
+    elseif type(given) ~= "table" or is_misshapen(source, given, false) then
+        local got = type(given) == "table" and source.arrays[given] and "a list"
+            or field_types.shown(given)
+        local message = ("%s must be a table, got %s"):format(name == "" and section or name, got)
         return refusal(message, holder, key)
     end
     local prefix = name == "" and "" or name .. "."
@@ -149,12 +172,13 @@ end
 
 --- Checks a whole configuration file.
 -- @tparam table given as parsed
+-- @tparam table arrays which of its tables are arrays, as batch.toml tells
 -- @treturn[1] table every section with every field
 -- @treturn[1] {table,...} warnings, each with `message`, and the `holder` and `key` of the value
 -- @treturn[2] nil
 -- @treturn[2] table the fault, with the same fields
-local function check_file(given)
-    local source = { kind = "file", warnings = {} }
+local function check_file(given, arrays)
+    local source = { kind = "file", arrays = arrays, warnings = {} }
     local full, fault = read_section(source, "file", { given }, 1, "")
     if not full then
         return nil, fault

@@ -7,9 +7,9 @@ local version = require "batch.version"
 
 -- Sections by name, each a list of fields in the order in which they are documented. A field has
 -- name, type, default (as one would write it; none: nil, or it is_required), sentence, and by type
--- min and max (of a size: max as text, or neither), values, or the section that it holds. Where Lua
--- and files differ: only ("lua" or "file"), file_type, and is_lenient (an unreadable text means the
--- default, as it does for every duration).
+-- min and max (of a size or a duration: max as text, or neither; of a line: max bytes), values, or
+-- the section that it holds. Where Lua and files differ: only ("lua" or "file"), file_type, and
+-- is_lenient (an unreadable text means the default, as it does for every duration).
 local sections = {}
 
 -- What stands at the top of a configuration file.
@@ -121,11 +121,11 @@ sections.fetch = {
       sentence = "networks that the guard lets through; by default only public addresses" },
     { name = "deny", type = "networks", default = {},
       sentence = "networks that it refuses; wins over allow" },
-    { name = "timeout", type = "duration", default = "30s",
+    { name = "timeout", type = "duration", default = "30s", max = "24h",
       sentence = "one request" },
-    { name = "connect_timeout", type = "duration", default = "10s",
+    { name = "connect_timeout", type = "duration", default = "10s", max = "24h",
       sentence = "one attempt to connect" },
-    { name = "max_body", type = "size", default = "16MiB",
+    { name = "max_body", type = "size", default = "16MiB", max = "1GiB",
       sentence = "a body after decompression; a larger one is an error" },
     { name = "max_redirects", type = "integer", default = 5, min = 1, max = 100,
       sentence = "redirects that one request follows" },
@@ -135,7 +135,7 @@ sections.fetch = {
       sentence = "requests at once to one host, over all workers" },
     { name = "per_host_delay", type = "duration", default = "0s",
       sentence = "between two requests to one host" },
-    { name = "user_agent", type = "name", default = "luabatch/" .. version,
+    { name = "user_agent", type = "line", default = "luabatch/" .. version, max = 255,
       sentence = "how requests introduce themselves" },
     { name = "archive", type = "url", default = "https://web.archive.org/web/2id_/",
       sentence = "where `recover` finds archived copies" },

@@ -103,6 +103,7 @@ end
 
 function Reader:array(depth)
     local list = {}
+    self.arrays[list] = true
     self:skip(spacing)
     while not self:skip_mark "]" do
         local index = #list + 1
@@ -209,6 +210,7 @@ function Reader:header()
     local kind = present ~= nil and self.kinds[present]
     if is_array and (present == nil or kind == "array") then
         local list = present or self:put(holder, last, {}, "array")
+        self.arrays[list] = true
         return self:put(list, #list + 1, {}, "header")
     elseif not is_array and (present == nil or kind == "implicit") then
         return self:put(holder, last, present or {}, "header")
@@ -250,6 +252,8 @@ end
 -- @tparam string text
 -- @treturn[1] table
 -- @treturn[1] table lines: `lines[t][key]` is where `key` stands in `t`, a table of the result
+-- @treturn[1] table arrays: `arrays[t]` is true if `t` is an array, which an empty table does not
+-- tell
 -- @treturn[2] nil
 -- @treturn[2] string line, column, and what is wrong there
 -- @treturn[2] table the same apart, as `line`, `column`, `message`
@@ -262,11 +266,12 @@ local function parse(text)
         line_start = 1,
         root = {},
         lines = {},
+        arrays = {},
         kinds = {}, -- of tables that later lines may add to: dotted, implicit, header, array
     }, Reader)
     local is_read, fault = pcall(reader.document, reader)
     if is_read then
-        return reader.root, reader.lines
+        return reader.root, reader.lines, reader.arrays
     elseif type(fault) ~= "table" then
         error(fault, 0)
     end
