@@ -228,9 +228,10 @@ bench: ## measure speed and memory beside the bare floor of SQLite (BENCH_QUICK=
 	@$(MAKE) all $(FLOOR)
 	@$(HERE) FLOOR=$(FLOOR) $(LUA_NAME) bench/bench.lua
 
-docs: ## write the reference of the Lua modules to build/docs
-	$(INSTALL_DEPS) docs
-	@mkdir -p build
+docs: ## write docs/configuration.md, examples/luabatch.toml and the reference in build/docs
+	$(INSTALL_DEPS) build run docs
+	@$(MAKE) all
+	@$(HERE) $(LUA_NAME) .ci/config_docs.lua
 	ldoc --config .ldoc/config.ld .
 
 clean: ## remove everything that was built

@@ -139,7 +139,8 @@ local function words(text)
     end
 end
 
--- type → {read: the value as it is used, or nil if it is wrong; rule: what is allowed}
+-- type → {read: the value as it is used, or nil if it is wrong; rule: what is allowed; brief: the
+-- same where it is explained elsewhere how such a value is written}
 local types = {
     integer = { read = read_integer, rule = function(field)
         return ("an integer from %d to %d"):format(field.min, field.max)
@@ -153,10 +154,15 @@ local types = {
             return ('a duration such as "1h30m", or a number of seconds, up to %s')
                 :format(field.max or MAX_DURATION)
         end,
+        brief = function(field)
+            return "a duration up to " .. (field.max or MAX_DURATION)
+        end,
     },
     size = { read = read_size, rule = function(field)
         return ('a size such as "64MiB", or a whole number of bytes, up to %s')
             :format(field.max or MAX_BYTES_SHOWN)
+    end, brief = function(field)
+        return "a size up to " .. (field.max or MAX_BYTES_SHOWN)
     end },
     boolean = {
         read = function(value)
@@ -229,6 +235,14 @@ local function read(field, value, name, type_name)
     return result
 end
 
+--- Says what a file may give for a field, to readers who know how durations and sizes are written.
+-- @tparam table field
+-- @treturn string such as `an integer from 1 to 256`
+local function allowed_in_file(field)
+    local kind = types[field.file_type or field.type]
+    return (kind.brief or kind.rule)(field)
+end
+
 -- Whether the value is text that should be a duration or a size and is none.
 local function is_unreadable(field, value)
     local parse = units[field.type]
@@ -245,6 +259,7 @@ end
 return {
     read = read,
     refusal = refusal,
+    allowed_in_file = allowed_in_file,
     is_unreadable = is_unreadable,
     is_zero = is_zero,
     shown = shown,

@@ -8,8 +8,9 @@ local version = require "batch.version"
 -- Sections by name, each a list of fields in the order in which they are documented. A field has
 -- name, type, default (as one would write it; none: nil, or it is_required), sentence, and by type
 -- min and max (of a size or a duration: max as text, or neither; of a line: max bytes), values, or
--- the section that it holds. Where Lua and files differ: only ("lua" or "file"), file_type, and
--- is_lenient (an unreadable text means the default, as it does for every duration).
+-- the section that it holds. A required one has an example, for the file that shows all fields.
+-- Where Lua and files differ: only ("lua" or "file"), file_type, and is_lenient (an unreadable text
+-- means the default, as it does for every duration).
 local sections = {}
 
 -- What stands at the top of a configuration file.
@@ -96,16 +97,16 @@ sections.server = {
 
 sections.auth = {
     { name = "token", type = "list", section = "auth.token",
-      sentence = "a caller" },
+      sentence = "a caller and the token that it sends; as many as there are" },
 }
 
 sections["auth.token"] = {
-    { name = "caller", type = "name", is_required = true,
+    { name = "caller", type = "name", is_required = true, example = "alice",
       sentence = "the caller's name" },
     { name = "class", type = "string", default = "",
       sentence = "the class of the caller's jobs" },
-    { name = "sha256", type = "sha256", is_required = true,
-      sentence = "the SHA-256 of the token, in hexadecimal" },
+    { name = "sha256", type = "sha256", is_required = true, example = "…",
+      sentence = "the SHA-256 of the token: printf %s \"$TOKEN\" | sha256sum" },
 }
 
 sections.log = {
@@ -130,11 +131,11 @@ sections.fetch = {
     { name = "max_redirects", type = "integer", default = 5, min = 1, max = 100,
       sentence = "redirects that one request follows" },
     { name = "attempts", type = "integer", default = 3, min = 1, max = 100,
-      sentence = "for connection errors and the statuses 408, 500, 502, 504" },
+      sentence = "tries, for connection errors and the statuses 408, 500, 502, 504" },
     { name = "per_host", type = "integer", default = 2, min = 1, max = 1000,
       sentence = "requests at once to one host, over all workers" },
     { name = "per_host_delay", type = "duration", default = "0s",
-      sentence = "between two requests to one host" },
+      sentence = "the pause between two requests to one host" },
     { name = "user_agent", type = "line", default = "luabatch/" .. version, max = 255,
       sentence = "how requests introduce themselves" },
     { name = "archive", type = "url", default = "https://web.archive.org/web/2id_/",
