@@ -154,6 +154,7 @@ run: ## fetch an example site served on loopback, or with URLS=FILE your own lis
 
 test: ## run every test, or with ONLY=WORD those whose file has WORD in its name
 	$(INSTALL_DEPS) build run test
+	@.ci/promtool
 	@$(MAKE) all c-tests
 	@$(HERE) .ci/test $(call quote,$(ONLY))
 
@@ -195,10 +196,12 @@ lint: layers ## check style and look for mistakes: luacheck, clang-format, cppch
 
 asan: ## run every test with AddressSanitizer, its leak check, and UBSan
 	$(INSTALL_DEPS) build run test watch
+	@.ci/promtool
 	@$(MAKE) sanitized VARIANT=asan CFLAGS=-g
 
 tsan: ## run every test with ThreadSanitizer
 	$(INSTALL_DEPS) build run test watch
+	@.ci/promtool
 	@$(MAKE) sanitized VARIANT=tsan CFLAGS=-g
 
 .PHONY: sanitized
@@ -214,6 +217,7 @@ $(WATCHED_LUA):
 
 cover: ## measure which lines of C the tests reach
 	$(INSTALL_DEPS) build run test cover
+	@.ci/promtool
 	@$(MAKE) covered VARIANT=cover CFLAGS=-g
 
 .PHONY: covered
