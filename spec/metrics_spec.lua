@@ -86,11 +86,11 @@ batch_jobs_total{outcome="restart"} 0
     end)
 
     it("have a point in their numbers in a locale with a comma", function()
-        local format, library = string.format, string
-        finally(function() library.format = format end)
-        library.format = function(...)  -- as it is after os.setlocale("de_DE.UTF-8")
+        local format = string.format
+        finally(function() rawset(string, "format", format) end)
+        rawset(string, "format", function(...)  -- as after os.setlocale("de_DE.UTF-8")
             return (format(...):gsub("(%d)%.(%d)", "%1,%2"))
-        end
+        end)
         assert.same({ "batch_oldest_pending_seconds 1.5" },
             samples(metrics.render(known_stats()), "batch_oldest_pending_seconds"))
     end)
