@@ -20,6 +20,8 @@ supported_platforms = { "linux" }
 dependencies = {
     "lua >= 5.1, ~= 5.2, < 5.5",
     "lua-cjson >= 2.1",
+    "lpeg >= 1.0",
+    "luaossl",
     "argparse >= 0.7",
 }
 external_dependencies = {
