@@ -203,6 +203,12 @@ static int method_close(lua_State *L) {
     return 2;
 }
 
+// begin_close(): no submit, no further target, contexts are cancelled; reads go on until close
+static int method_begin_close(lua_State *L) {
+    runner_begin_close(lrunner_check(L, 1)->runner);
+    return 0;
+}
+
 // check_process(): raises in a fork's child; close does not, for collectors call it too
 static int method_check_process(lua_State *L) {
     struct lrunner *box = luaL_checkudata(L, 1, LRUNNER_TYPE);
@@ -316,6 +322,7 @@ static const luaL_Reg write_methods[] = {
     {"begin_submit", method_begin_submit},
     {"begin_cancel", method_begin_cancel},
     {"begin_touch", method_begin_touch},
+    {"begin_close", method_begin_close},
     {"close", method_close},
     {"check_process", method_check_process},
     {NULL, NULL},

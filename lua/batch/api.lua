@@ -26,6 +26,7 @@ end
 local ABSENT = {
     disabled = "batch is disabled in the configuration",
     store = "the store cannot be opened",
+    closing = answers.CLOSING,
 }
 
 --- Makes an API that has no runner yet.
@@ -57,7 +58,7 @@ function methods:attach(runner, notifier)
 end
 
 --- Takes the runner away: requests that need it are refused.
--- @tparam string code `disabled` or `store`
+-- @tparam string code `disabled`, `store` or `closing`
 -- @tparam[opt] string why a sentence for the answer
 function methods:detach(code, why)
     self.runner, self.notifier = nil, nil

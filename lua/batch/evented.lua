@@ -68,6 +68,12 @@ function methods:begin_touch(callback, id)
     return begin(self, "begin_touch", answer_whether, callback, id)
 end
 
+--- Refuses submits from now on, starts no further target, and cancels the fetches' contexts. What
+-- is there can be read until `close`.
+function methods:begin_close()
+    self._handle:begin_close()
+end
+
 --- Asks to be told that something in the store has changed, by whichever process.
 -- @tparam function callback called without arguments inside of `poll`, once for many changes
 function methods:watch(callback)

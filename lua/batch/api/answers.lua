@@ -7,6 +7,7 @@ local json = require "batch.json"
 
 -- Seconds after which what is busy now may be free.
 local RETRY_AFTER = "1"
+local CLOSING = "the server is shutting down"
 local MAX_QUOTED = 40 -- bytes
 
 -- code → status, and what is sent along
@@ -112,5 +113,6 @@ return {
     runner_refusal = runner_refusal,
     stream = stream,
     quote = quote,
+    CLOSING = CLOSING,
     statuses = statuses,
 }

@@ -85,7 +85,7 @@ end
 --- `POST /v1/batches`
 local function submit(api, request, context)
     if api.is_closing then
-        return answers.refusal("closing", "the server is shutting down")
+        return answers.refusal("closing", answers.CLOSING)
     end
     local is_fine, refused = check_content(request)
     if not is_fine then

@@ -14,7 +14,7 @@ end
 --- `GET /readyz`: the store can be written and the workers are alive.
 local function ready(api)
     if api.is_closing then
-        return answers.refusal("closing", "the server is shutting down")
+        return answers.refusal("closing", answers.CLOSING)
     elseif not api.runner then
         return api:refuse_absent()
     elseif not api.runner:stats().healthy then

@@ -47,7 +47,7 @@ local function results(api, _, context)
             elseif is_last(this) or not follow then
                 return nil
             elseif api.is_closing then
-                error("the server is shutting down", 0)
+                error(answers.CLOSING, 0)
             end
             api.notifier:wait(context.id, this.mark, HEARTBEAT_SECONDS)
         end
