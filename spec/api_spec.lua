@@ -91,7 +91,8 @@ describe("a submit over HTTP", function()
 
     for name, body in pairs {
         ["of nothing"] = '{"targets":[]}', ["of a number"] = '{"targets":[7]}',
-        ["without a URL"] = '{"targets":[{}]}', ["with a URL of null"] = '{"targets":[{"url":null}]}',
+        ["without a URL"] = '{"targets":[{}]}',
+        ["with a URL of null"] = '{"targets":[{"url":null}]}',
         ["with options of text"] = '{"targets":[{"url":"a","options":"x"}]}',
         ["with a mode of numbers"] = '{"targets":[{"url":"a","options":{"mode":1}}]}',
     } do
