@@ -72,6 +72,10 @@ ENV_PATH = PATH=$(call quote,$(BIN_FIRST)):"$$PATH"
 LUADIR ?= $(PREFIX)/share/lua/$(LUA_VERSION)
 LIBDIR ?= $(PREFIX)/lib/lua/$(LUA_VERSION)
 BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 # Where luabatch will find its modules once it is installed. LuaRocks moves them from the rock's own
 # folder, which is ROCK, to those of its tree, five folders up.
@@ -89,6 +93,15 @@ endef
 # A line for each file that is made, or with V=1 the commands.
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '%-4s %s\n' $(1) $(2))
+
+# $(call put_output,WORDS OF LUABATCH,FILE): what it prints becomes a file. Not in a rock, where neither
+# man nor a shell would look.
+define put_output
+$(call say,PUT,"$(DESTDIR)$(2)")
+
+$(Q)$(HERE) luabatch $(1) >$(BUILD)/output
+$(Q)install -D -m 644 $(BUILD)/output "$(DESTDIR)$(2)"
+endef
 
 INSTALL_DEPS = @LUA=$(LUA_NAME) .ci/install
 MAKEFLAGS += --no-print-directory
@@ -172,10 +185,18 @@ install: all ## install below PREFIX (/usr/local), staged in DESTDIR if that is 
 	@$(call launcher,$(FOUND_LUADIR),$(FOUND_LIBDIR)) >$(LAUNCHER).installed
 	$(call say,PUT,"$(DESTDIR)$(BINDIR)/luabatch")
 	$(Q)install -D -m 755 $(LAUNCHER).installed "$(DESTDIR)$(BINDIR)/luabatch"
+ifndef ROCK
+	$(call put_output,manual,$(MANDIR)/man1/luabatch.1)
+	$(call put_output,completion bash,$(BASHDIR)/luabatch)
+	$(call put_output,completion zsh,$(ZSHDIR)/_luabatch)
+	$(call put_output,completion fish,$(FISHDIR)/luabatch.fish)
+endif
 
 uninstall: ## remove what install has put below PREFIX
 	rm -rf "$(DESTDIR)$(LUADIR)/batch" "$(DESTDIR)$(LIBDIR)/batch"
 	rm -f "$(DESTDIR)$(LUADIR)/batch.lua" "$(DESTDIR)$(BINDIR)/luabatch"
+	rm -f "$(DESTDIR)$(MANDIR)/man1/luabatch.1" "$(DESTDIR)$(BASHDIR)/luabatch" \
+		"$(DESTDIR)$(ZSHDIR)/_luabatch" "$(DESTDIR)$(FISHDIR)/luabatch.fish"
 
 layers: ## check that no C file includes what its layer must never see
 	$(INSTALL_DEPS) build

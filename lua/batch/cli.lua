@@ -7,12 +7,12 @@
 
 local argparse = require "argparse"
 local batch = require "batch"
+local exits = require "batch.cli.exits"
 
 local HELP_COLUMNS = 80
-local EXIT_DONE = 0
-local EXIT_USAGE = 2
-local EXIT_FAULT = 70 -- EX_SOFTWARE of sysexits.h: a defect, not an answer
 
+-- `module`: for commands that share a file, which then has a table for each; otherwise it is called
+-- as the command.
 local COMMANDS = {
     {
         name = "run",
@@ -23,6 +23,48 @@ local COMMANDS = {
             .. "or not, is not fetched again; with another store it is.",
         epilog = "Exit codes: 0 all done, 1 some failed, 2 wrong usage or a wrong list, 3 store or "
             .. "output cannot be used, 130 interrupted.",
+    },
+    {
+        name = "check",
+        module = "upkeep",
+        summary = "Check that a store is sound.",
+        description = "Reads the whole store and prints ok, or each fault on a line. Others may "
+            .. "work on the store meanwhile.",
+        epilog = "Exit codes: 0 sound, 1 faults were found, 2 wrong usage, 3 there is no store "
+            .. "that can be read.",
+    },
+    {
+        name = "backup",
+        module = "upkeep",
+        summary = "Copy a store.",
+        description = "Copies the store, as it is at one moment, to a new file, and tells the "
+            .. "copy's size and how long it took. Others may work on the store meanwhile.",
+        epilog = "Exit codes: 0 copied, 2 wrong usage or OUT exists, 3 the store cannot be read "
+            .. "or OUT not be written.",
+    },
+    {
+        name = "purge",
+        module = "upkeep",
+        summary = "Drop the jobs whose lease has lapsed.",
+        description = "Drops the finished jobs whose lease has lapsed, with their results, gives "
+            .. "the space back to the disk, and tells how many jobs that were. A runner on the "
+            .. "store does the same from time to time.",
+        epilog = "Exit codes: 0 dropped, 2 wrong usage, 3 there is no store that can be written.",
+    },
+    {
+        name = "completion",
+        summary = "Print a script that completes luabatch's words in a shell.",
+        description = "Prints what bash, zsh or fish needs to complete luabatch's commands and "
+            .. "options. For this shell alone: source <(luabatch completion bash), or: luabatch "
+            .. "completion fish | source.",
+        epilog = "Exit codes: 0 printed, 2 wrong usage.",
+    },
+    {
+        name = "manual",
+        module = "manual_page",
+        summary = "Print the manual page.",
+        description = "Prints the manual page, for: luabatch manual | man -l -",
+        epilog = "Exit codes: 0 printed, 2 wrong usage.",
     },
 }
 
@@ -37,7 +79,7 @@ end
 local function add_help(parser)
     parser:add_help(false)
     parser:flag("-h --help", "Show this help."):action(function()
-        finish(io.stdout, parser:get_help(), EXIT_DONE)
+        finish(io.stdout, parser:get_help(), exits.done)
     end)
 end
 
@@ -56,7 +98,25 @@ end
 local function answer_wrong_usage(parser, message)
     local name = parser:_get_fullname()
     finish(io.stderr, ("%s: %s\n%s\nTry '%s --help'."):format(
-        name, message, parser:get_usage(), name), EXIT_USAGE)
+        name, message, parser:get_usage(), name), exits.usage)
+end
+
+-- What a command is: its `declare` and `execute`.
+local function part_of(name)
+    for _, command in ipairs(COMMANDS) do
+        if command.name == name then
+            local module = require("batch.cli." .. (command.module or name))
+            return module[name] or module
+        end
+    end
+end
+
+local function add_command(parser, command)
+    local sub = parser:command(command.name, command.description)
+    sub:summary(command.summary):epilog(command.epilog)
+    add_help(sub)
+    part_of(command.name).declare(sub)
+    join_spellings(sub)
 end
 
 local function make_parser()
@@ -65,22 +125,19 @@ local function make_parser()
     parser:command_target("command"):help_max_width(HELP_COLUMNS)
     add_help(parser)
     parser:flag("--version", "Show the version."):action(function()
-        finish(io.stdout, "lua" .. batch._VERSION, EXIT_DONE)
+        finish(io.stdout, "lua" .. batch._VERSION, exits.done)
     end)
     for _, command in ipairs(COMMANDS) do
-        local sub = parser:command(command.name, command.description)
-        sub:summary(command.summary):epilog(command.epilog)
-        add_help(sub)
-        require("batch.cli." .. command.name).declare(sub)
-        join_spellings(sub)
+        add_command(parser, command)
     end
     parser.error = answer_wrong_usage
     return parser
 end
 
 local function execute(arguments)
-    local args = make_parser():parse(arguments)
-    return require("batch.cli." .. args.command).execute(args)
+    local parser = make_parser()
+    local args = parser:parse(arguments)
+    return part_of(args.command).execute(args, parser)
 end
 
 local function explain(fault)
@@ -90,7 +147,7 @@ local function explain(fault)
     return setmetatable({
         stream = io.stderr,
         text = debug.traceback("luabatch: internal error: " .. tostring(fault), 2),
-        code = EXIT_FAULT,
+        code = exits.fault,
     }, ending)
 end
 

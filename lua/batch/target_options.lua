@@ -113,4 +113,4 @@ local function check(target)
 end
 
 --- @export
-return { check = check, is_absent = is_absent }
+return { check = check, is_absent = is_absent, modes = MODES }

@@ -7,13 +7,14 @@
 local batch = require "batch"
 local core = require "batch.core"
 local deal = require "batch.cli.deal"
+local exits = require "batch.cli.exits"
 local follow = require "batch.cli.follow"
 local json = require "batch.json"
 local list = require "batch.cli.list"
 local output = require "batch.cli.output"
-local progress = require "batch.cli.progress"
 local settings = require "batch.cli.settings"
 local summary = require "batch.cli.summary"
+local terminal = require "batch.cli.terminal"
 
 local unpack = unpack or table.unpack
 
@@ -21,15 +22,12 @@ local CLOSE_SECONDS = 10
 -- Of log lines with the same message, so many are shown.
 local MAX_ALIKE = 5
 
-local EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_STORE = 0, 1, 2, 3
--- What shells report of tools that SIGINT and SIGPIPE end.
-local EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141
 local EXITS = {
-    invalid = EXIT_USAGE,
-    too_many_targets = EXIT_USAGE,
-    broken_pipe = EXIT_BROKEN_PIPE,
-    interrupted = EXIT_INTERRUPTED,
-    incomplete = EXIT_FAILED,
+    invalid = exits.usage,
+    too_many_targets = exits.usage,
+    broken_pipe = exits.broken_pipe,
+    interrupted = exits.interrupted,
+    incomplete = exits.failed,
 }
 
 --- Declares the command's arguments.
@@ -121,25 +119,6 @@ local function submit(run)
     end
     run.hand:close()
     return true
-end
-
--- An empty variable is as if unset: for locales by POSIX, for NO_COLOR by its own rule.
-local function environment(name)
-    local value = os.getenv(name)
-    return value ~= "" and value or nil
-end
-
-local function make_progress(args)
-    local is_terminal = core.is_terminal(2) and environment("TERM") ~= "dumb"
-    local locale = environment("LC_ALL") or environment("LC_CTYPE") or environment("LANG") or ""
-    return progress.new {
-        style = args.json and "none" or is_terminal and "bar" or "lines",
-        width = core.terminal_width,
-        looks = {
-            has_colour = is_terminal and not environment("NO_COLOR"),
-            has_blocks = locale:upper():find("UTF%-?8") ~= nil,
-        },
-    }
 end
 
 -- What a log line is about; a target by its line, for users know no jobs.
@@ -234,11 +213,11 @@ local function finish(run, args, is_complete, message, code)
         run.bar:say(message)
     end
     run.runner:close(CLOSE_SECONDS)
-    local exit = run.summary.failed > 0 and EXIT_FAILED or EXIT_DONE
+    local exit = run.summary.failed > 0 and exits.failed or exits.done
     if not is_complete then
-        exit = EXITS[code] or EXIT_STORE
+        exit = EXITS[code] or exits.store
     end
-    if exit ~= EXIT_USAGE then
+    if exit ~= exits.usage then
         report(run, args, is_complete)
     end
     return exit
@@ -248,10 +227,10 @@ end
 -- @tparam table args as argparse returns them
 -- @treturn number the exit code
 local function execute(args)
-    local bar = make_progress(args)
+    local bar = terminal.make_progress(args.json)
     local function refuse(message, code)
         bar:say(message)
-        return code or EXIT_USAGE
+        return code or exits.usage
     end
     if args.output == "-" then
         args.output = nil
@@ -280,7 +259,7 @@ local function execute(args)
     local message, code
     run.runner, message, code = batch.new(fields)
     if not run.runner then
-        return refuse(message, EXITS[code] or EXIT_STORE)
+        return refuse(message, EXITS[code] or exits.store)
     end
     return finish(run, args, work(run, probe))
 end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 
 --- What the command line's words and the configuration file mean for a runner: the fields that it
--- is made with, and where its store is. Opens and makes nothing.
+-- is made with, and where its store is. Makes nothing.
 -- @module batch.cli.settings
 
 local sections = require "batch.sections"
@@ -112,8 +112,25 @@ local function store_path(args)
     return (out:match("^(.*/)[^/]*$") or "") .. STORE_NAME
 end
 
+--- Tells where a store is that must be there already, for opening a missing one would make it.
+-- @tparam table args `store`
+-- @treturn[1] string a path
+-- @treturn[2] nil
+-- @treturn[2] string that it cannot be read, and why
+local function existing_store(args)
+    local path = store_path { store = args.store }
+    local file, message = io.open(path, "rb")
+    if not file then
+        local hint = args.store and "" or " (--store names another)"
+        return nil, "cannot open the store " .. message .. hint
+    end
+    file:close()
+    return path
+end
+
 --- @export
 return {
     runner_fields = runner_fields,
     store_path = store_path,
+    existing_store = existing_store,
 }
