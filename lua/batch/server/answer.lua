@@ -1,0 +1,127 @@
+-- SPDX-License-Identifier: MIT
+
+--- What a request comes to, whatever the protocol: the handler's response or an error in its place,
+-- `finish` once, one line in the access log. Knows no socket.
+
+local cqueues = require "cqueues"
+local json = require "batch.json"
+
+local monotime = cqueues.monotime
+
+local MAX_LOGGED_PATH = 200
+local JSON_TYPE = "application/json"
+
+local answer = {}
+
+--- An error as a response.
+-- @tparam integer status
+-- @tparam string code
+-- @tparam string message
+-- @treturn table
+function answer.refusal(status, code, message)
+    local body = json.encode { error = { code = code, message = message } }
+    return { status = status, headers = { ["content-type"] = JSON_TYPE }, body = body, code = code }
+end
+
+-- The codes of what is refused before there is a request for the handler.
+local CODES = { [408] = "timeout", [413] = "too_large" }
+
+--- A malformed request's response.
+-- @tparam integer status
+-- @tparam string message
+-- @treturn table
+function answer.bad_request(status, message)
+    return answer.refusal(status, CODES[status] or "bad_request", message)
+end
+
+--- What the client sees when the server's own code fails.
+function answer.internal()
+    return answer.refusal(500, "internal", "internal error")
+end
+
+local function traceback(reason)
+    return debug.traceback(tostring(reason), 2)
+end
+
+-- What is wrong with a response, as a sentence, or nil. A line break in a field would let its value
+-- write fields of its own.
+local function fault_of(response)
+    if type(response) ~= "table" or type(response.status) ~= "number" then
+        return "the handler gave no response"
+    elseif type(response.body) ~= "string" and type(response.body) ~= "function" then
+        return "the response's body is neither text nor a function"
+    end
+    for name, value in pairs(response.headers) do
+        if type(value) ~= "string" or value:find("[%z\1-\31\127]") or name:find("[^%w-]") then
+            return "the response's field " .. name .. " cannot be sent"
+        end
+    end
+    return nil
+end
+
+--- Runs the handler. Never raises: what the handler raises goes to the log.
+-- @tparam table server with `handler` and `log`
+-- @tparam table request
+-- @treturn table response
+function answer.of(server, request)
+    local is_fine, response = xpcall(server.handler, traceback, request)
+    local fault
+    if not is_fine then
+        fault, response = response, nil
+    else
+        fault = fault_of(response)
+    end
+    if not fault then
+        return response
+    end
+    answer.report(server, fault, request)
+    if type(response) == "table" then
+        answer.finish(server, response)
+    end
+    return answer.internal()
+end
+
+--- Writes a failure of the server's own code to the log.
+function answer.report(server, fault, request)
+    pcall(server.log.write, server.log, "error", "request failed", {
+        error = fault, method = request.method, path = answer.loggable(request.path),
+    })
+end
+
+--- Calls the response's `finish`, if it has one that was not called yet.
+function answer.finish(server, response)
+    local finish = response.finish
+    if finish then
+        response.finish = nil
+        local is_fine, reason = xpcall(finish, traceback)
+        if not is_fine then
+            answer.report(server, reason, {})
+        end
+    end
+end
+
+--- A path as it goes into the log.
+function answer.loggable(path)
+    if path and #path > MAX_LOGGED_PATH then
+        return path:sub(1, MAX_LOGGED_PATH) .. "..."
+    end
+    return path
+end
+
+--- Writes the line of a request to the access log.
+-- @tparam table server
+-- @tparam table request what is known of it: `method`, `path`, `peer`, `protocol`, `began_at`
+-- @tparam table response
+-- @tparam integer n_bytes of the body that were sent
+function answer.record(server, request, response, n_bytes)
+    local seconds = monotime() - request.began_at
+    pcall(server.log.write, server.log, "info", "request", {
+        method = request.method, path = answer.loggable(request.path), status = response.status,
+        bytes = n_bytes, seconds = math.floor(seconds * 1e6 + 0.5) / 1e6,
+        caller = response.caller, code = response.code, peer = request.peer,
+        protocol = request.protocol,
+    })
+end
+
+--- @export
+return answer
