@@ -25,6 +25,15 @@ local COMMANDS = {
             .. "output cannot be used, 130 interrupted.",
     },
     {
+        name = "serve",
+        summary = "Serve batches over HTTP.",
+        description = "Runs the batch runner of a configuration and serves its HTTP API until "
+            .. "SIGTERM or SIGINT; SIGHUP reloads tokens, log level and TLS files. Without a "
+            .. "configuration every default holds.",
+        epilog = "Exit codes: 0 clean shutdown, 1 the grace ran out or a second signal came, 2 "
+            .. "wrong usage or configuration, 3 the address cannot be had.",
+    },
+    {
         name = "check",
         module = "upkeep",
         summary = "Check that a store is sound.",

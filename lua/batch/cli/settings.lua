@@ -42,6 +42,10 @@ local function configure_fetch(section, allow)
     return require(BUILT_IN_FETCH).configure(fields)
 end
 
+local function is_built_in(fetch)
+    return (fetch or BUILT_IN_FETCH) == BUILT_IN_FETCH
+end
+
 local function accept()
     return true
 end
@@ -85,19 +89,42 @@ local function runner_fields(args)
     fields.on_restart = "resume"
     fields.max_bytes = MAX_BYTES
     lift_caps(fields)
-    if (fields.fetch or BUILT_IN_FETCH) ~= BUILT_IN_FETCH then
-        if #args.allow > 0 then
-            return nil, ("--allow is for %s, but %s names %s"):format(
-                BUILT_IN_FETCH, args.config, fields.fetch)
+    local check
+    if is_built_in(fields.fetch) then
+        local fetch, message = configure_fetch(config.fetch, args.allow)
+        if not fetch then
+            return nil, message
         end
-        return fields, module_check(fields.fetch), warnings
+        fields.fetch, check = fetch, fetch.check or accept
+    elseif #args.allow > 0 then
+        return nil, ("--allow is for %s, but %s names %s"):format(
+            BUILT_IN_FETCH, args.config, fields.fetch)
+    else
+        check = module_check(fields.fetch)
     end
-    local fetch, message = configure_fetch(config.fetch, args.allow)
-    if not fetch then
-        return nil, message
+    return fields, check, warnings
+end
+
+--- Makes the fields of `batch.new` for a server, but for the log.
+-- @tparam table config as batch.config gives it
+-- @treturn[1] table
+-- @treturn[2] nil
+-- @treturn[2] string what is wrong
+local function server_fields(config)
+    local fields = copy(config.batch)
+    fields.disabled = nil
+    if fields.executor ~= "threads" then
+        return nil, ('batch.executor must be "threads" for a server, got "%s"'):format(
+            fields.executor)
     end
-    fields.fetch = fetch
-    return fields, fetch.check or accept, warnings
+    if is_built_in(fields.fetch) then
+        local fetch, message = configure_fetch(config.fetch, {})
+        if not fetch then
+            return nil, message
+        end
+        fields.fetch = fetch
+    end
+    return fields
 end
 
 --- Tells where a run is kept.
@@ -131,6 +158,7 @@ end
 --- @export
 return {
     runner_fields = runner_fields,
+    server_fields = server_fields,
     store_path = store_path,
     existing_store = existing_store,
 }

@@ -1,0 +1,301 @@
+-- SPDX-License-Identifier: MIT
+
+--- A server's life: the runner is opened, again and again if its store cannot be had, the API gets
+-- it, signals reload or end it. Brings together what knows nothing of each other: api, server,
+-- runner, log. Everything runs in one cqueues controller.
+
+local api = require "batch.api"
+local batch = require "batch"
+local callers = require "batch.callers"
+local condition = require "cqueues.condition"
+local cqueues = require "cqueues"
+local notifier = require "batch.notifier"
+local server = require "batch.server"
+local signal = require "cqueues.signal"
+local systemd = require "batch.systemd"
+
+-- Between two tries to open the store; doubles.
+local FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.5, 10
+-- Between two looks whether all that ran has ended.
+local CLOSE_LOOK_SECONDS = 0.02
+
+local EXIT_CLEAN, EXIT_CUT_OFF, EXIT_USAGE, EXIT_ADDRESS = 0, 1, 2, 3
+local EXITS = { invalid = EXIT_USAGE, address = EXIT_ADDRESS }
+
+local methods = {}
+local metatable = { __name = "service", __index = methods }
+
+local function log(self, level, message, fields)
+    self._log:write(level, message, fields)
+end
+
+-- The store ------------------------------------------------------------------------------------
+
+-- Wakes whoever waits for the runner, until the runner is closed: by `close` below.
+local function tend(self)
+    local pollable = { pollfd = self._runner:fd(), events = "r" }
+    while self._runner do
+        local pause = self._notifier:dispatch()
+        cqueues.poll(pollable, self._tend_now, pause)
+    end
+end
+
+local function attach(self, runner)
+    self._runner = runner
+    self._notifier = notifier.new(runner, condition.new)
+    self._api:attach(runner, self._notifier)
+    self._cq:wrap(tend, self)
+end
+
+-- Returns true, or nil, message and code.
+local function open_runner(self)
+    local runner, message, code = batch.new(self._fields)
+    if not runner then
+        return nil, message, code
+    end
+    attach(self, runner)
+    return true
+end
+
+local function keep_trying(self)
+    local pause = FIRST_RETRY_SECONDS
+    while not self._is_closing do
+        cqueues.poll(self._tend_now, pause)
+        pause = math.min(2 * pause, LAST_RETRY_SECONDS)
+        if self._is_closing then
+            return
+        end
+        local is_open, message = open_runner(self)
+        if is_open then
+            log(self, "info", "the store is open", { store = self._fields.store })
+            return
+        end
+        self._api:detach("store", message)
+    end
+end
+
+-- Returns true, also without a store, or nil and an exit code.
+local function start_runner(self)
+    local is_open, message, code = open_runner(self)
+    if is_open then
+        return true
+    elseif code ~= "store" then
+        log(self, "error", message)
+        return nil, EXITS[code] or EXIT_USAGE
+    end
+    log(self, "warn", "the store cannot be opened; serving without batch until it can",
+        { store = self._fields.store, detail = message })
+    self._api:detach("store", message)
+    self._cq:wrap(keep_trying, self)
+    return true
+end
+
+-- The end --------------------------------------------------------------------------------------
+
+-- Whether the runner has ended; never waits for it.
+local function has_runner_ended(self)
+    if not self._runner then
+        return true
+    end
+    cqueues.cancel(self._runner:fd()) -- which is closed with it
+    if not self._runner:close(0) then
+        self._tend_now:signal()
+        return false
+    end
+    self._api:detach "closing"
+    self._runner = nil
+    self._tend_now:signal()
+    return true
+end
+
+-- Requests first: what they read is gone with the runner.
+local function wind_up(self)
+    local deadline = cqueues.monotime() + self._grace
+    local is_over = false
+    while not is_over and cqueues.monotime() < deadline do
+        cqueues.poll(CLOSE_LOOK_SECONDS)
+        is_over = self._server:active() == 0 and has_runner_ended(self)
+    end
+    if not is_over then
+        has_runner_ended(self)
+        log(self, "warn", "the grace ran out", { seconds = self._grace })
+    end
+    self._exit = is_over and EXIT_CLEAN or EXIT_CUT_OFF
+end
+
+local function begin_end(self, reason)
+    log(self, "info", "shutting down", { reason = reason, grace = self._grace })
+    systemd.notify "STOPPING=1"
+    self._is_closing = true
+    self._server:stop_accepting()
+    if self._runner then
+        self._runner:begin_close()
+    end
+    self._api:close()
+    self._tend_now:signal()
+    self._cq:wrap(wind_up, self)
+end
+
+-- Signals --------------------------------------------------------------------------------------
+
+local function read_callers(config)
+    local known, message = callers.new(config.auth.token)
+    local may_listen = known
+    if known then
+        may_listen, message = callers.check_listen(config.server.listen, known:has_tokens())
+    end
+    if not may_listen then
+        return nil, message
+    end
+    return known
+end
+
+local function reload_tls(self, section)
+    if section.tls_certificate == "" then
+        return true
+    end
+    return self._server:reload_tls(section.tls_certificate, section.tls_key)
+end
+
+-- All of it, or nothing.
+local function apply(self, config)
+    if config.server.listen ~= self._listen then
+        return nil, "server.listen cannot change while the server runs"
+    end
+    local known, message = read_callers(config)
+    if not known then
+        return nil, message
+    end
+    local is_loaded, tls_message = reload_tls(self, config.server)
+    if not is_loaded then
+        return nil, tls_message
+    end
+    self._callers = known
+    self._log:set_level(config.log.level)
+    return true
+end
+
+local function reload(self)
+    local config, message = self._load()
+    local is_applied = config
+    if config then
+        is_applied, message = apply(self, config)
+    end
+    if is_applied then
+        log(self, "info", "reloaded tokens, log level and TLS files")
+    else
+        log(self, "error", "not reloaded, all is as before", { detail = message })
+    end
+end
+
+local function obey_signals(self, signals)
+    while not self._exit do
+        local number = signals:wait()
+        if number == signal.SIGHUP then
+            reload(self)
+        elseif number and self._is_closing then
+            log(self, "warn", "ended at once by a second signal")
+            self._exit = EXIT_CUT_OFF
+        elseif number then
+            begin_end(self, signal[number])
+        end
+    end
+end
+
+-- In this thread before the runner makes others, which inherit it.
+local function catch_signals()
+    signal.ignore(signal.SIGPIPE)
+    signal.block(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    return signal.listen(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+end
+
+-- A coroutine that fails is a defect, but no reason to take the others along.
+local function loop(self)
+    while not self._exit do
+        local is_fine, message, _, thread = self._cq:step()
+        if not is_fine then
+            local trace = thread and debug.traceback(thread, tostring(message)) or message
+            log(self, "error", "internal error", { detail = tostring(trace) })
+        end
+    end
+    return self._exit
+end
+
+local function new(config, parts)
+    local self = setmetatable({
+        _log = parts.log, _load = parts.load, _fields = parts.fields, _cq = cqueues.new(),
+        _callers = parts.callers, _listen = config.server.listen,
+        _grace = config.server.shutdown_grace, _tend_now = condition.new(), _is_closing = false,
+    }, metatable)
+    self._api = api.new {
+        identify = function(request)
+            return self._callers:identify(request.header "authorization")
+        end,
+        max_body = config.server.max_body,
+        settings = config.batch,
+    }
+    self._fields.log = function(level, message, fields) log(self, level, message, fields) end
+    return self
+end
+
+-- Returns true, or nil and an exit code.
+local function listen(self, section)
+    local listening, message, code = server.listen {
+        listen = section.listen, tls_certificate = section.tls_certificate,
+        tls_key = section.tls_key, log = self._log, cq = self._cq,
+        handler = function(request) return self._api:handle(request) end,
+    }
+    if not listening then
+        log(self, "error", message)
+        return nil, EXITS[code] or EXIT_ADDRESS
+    end
+    self._server = listening
+    return true
+end
+
+local function start(self, config)
+    local is_fine, exit = listen(self, config.server)
+    if is_fine and config.batch.disabled then
+        self._api:detach "disabled"
+    elseif is_fine then
+        is_fine, exit = start_runner(self)
+    end
+    if not is_fine then
+        return nil, exit
+    end
+    log(self, "info", "listening", { address = self._server:address() })
+    local is_told, message = systemd.notify "READY=1"
+    if not is_told then
+        log(self, "warn", message)
+    end
+    return true
+end
+
+--- Serves until a signal ends it.
+-- @tparam table config as batch.config gives it
+-- @tparam table parts `fields`: of batch.new, but for the log; `log`: a batch.log; `load`: gives
+-- the configuration anew, or nil and a sentence
+-- @treturn integer exit code
+local function run(config, parts)
+    local known, message = read_callers(config)
+    if not known then
+        parts.log:write("error", message)
+        return EXIT_USAGE
+    end
+    parts.callers = known
+    local signals = catch_signals()
+    local self = new(config, parts)
+    local is_started, exit = start(self, config)
+    if is_started then
+        self._cq:wrap(obey_signals, self, signals)
+        exit = loop(self)
+        log(self, "info", "ended", { exit = exit })
+    end
+    if self._server then
+        self._server:close()
+    end
+    return exit
+end
+
+--- @export
+return { run = run }
