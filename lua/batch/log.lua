@@ -52,41 +52,59 @@ local function json_value(value)
 end
 
 -- The message is quoted whether it needs it or not: so are those of a runner.
-local function logfmt_line(time, level, message, pairs_in_order)
-    local parts = { "time=" .. time, "level=" .. level, "message=" .. quoted(message) }
-    for _, pair in ipairs(pairs_in_order) do
-        parts[#parts + 1] = pair.name .. "=" .. logfmt_value(pair.value)
+local function logfmt_line(time, level, message, names, values)
+    local parts = { "time=", time, " level=", level, " message=", quoted(message) }
+    local n = #parts
+    for _, name in ipairs(names) do
+        parts[n + 1], parts[n + 2], parts[n + 3], parts[n + 4] =
+            " ", name, "=", logfmt_value(values[name])
+        n = n + 4
     end
-    return table.concat(parts, " ")
+    return table.concat(parts)
 end
 
-local function json_line(time, level, message, pairs_in_order)
-    local parts = { ('{"time":"%s","level":"%s"'):format(time, level),
-        '"message":' .. json.encode(message) }
-    for _, pair in ipairs(pairs_in_order) do
-        parts[#parts + 1] = json.encode(pair.name) .. ":" .. json_value(pair.value)
+local function json_line(time, level, message, names, values)
+    local parts = { ('{"time":"%s","level":"%s","message":'):format(time, level),
+        json.encode(message) }
+    for _, name in ipairs(names) do
+        parts[#parts + 1] = (',"%s":'):format(name) .. json_value(values[name])
     end
-    return table.concat(parts, ",") .. "}"
+    return table.concat(parts) .. "}"
 end
 
 local LINES = { logfmt = logfmt_line, json = json_line }
 
--- The fields sorted by name. A name that is taken, by the line's own parts for one, gets an
--- underscore behind it.
-local function in_order(given)
-    local list, is_taken = {}, { time = true, level = true, message = true }
-    for key, value in pairs(given) do
-        list[#list + 1] = { key = shown(key), value = value }
-    end
-    table.sort(list, function(a, b) return a.key < b.key end)
-    for _, pair in ipairs(list) do
-        pair.name = pair.key:gsub("[^%w._-]", "_")
-        while is_taken[pair.name] or pair.name == "" do
-            pair.name = pair.name .. "_"
+local OWN_NAMES = { time = true, level = true, message = true }
+
+-- The names of the fields in order, and the values by name; nil if a name needs a closer look.
+local function in_plain_order(given)
+    local names = {}
+    for key in pairs(given) do
+        if type(key) ~= "string" or OWN_NAMES[key] or not key:find("^[%w._-]+$") then
+            return nil
         end
-        is_taken[pair.name] = true
+        names[#names + 1] = key
     end
-    return list
+    table.sort(names)
+    return names, given
+end
+
+-- The same with names made fit for a line. One that is taken, by the line's own parts for one, gets
+-- an underscore behind it.
+local function in_order(given)
+    local keys, names, values = {}, {}, {}
+    for key in pairs(given) do
+        keys[#keys + 1] = key
+    end
+    table.sort(keys, function(a, b) return shown(a) < shown(b) end)
+    for i, key in ipairs(keys) do
+        local name = shown(key):gsub("[^%w._-]", "_")
+        while values[name] ~= nil or OWN_NAMES[name] or name == "" do
+            name = name .. "_"
+        end
+        names[i], values[name] = name, given[key]
+    end
+    return names, values
 end
 
 local function code_point_escape(first, rest)
@@ -108,11 +126,16 @@ local function harmless(line)
         :gsub("(\226)(\129[\166-\169])", code_point_escape))
 end
 
+-- The second that was named last: a busy server logs thousands of lines in one.
+local named_second, name_of_second
+
 -- RFC 3339 in UTC with milliseconds.
 local function timestamp(seconds)
     local whole = math.floor(seconds)
-    return ("%s.%03dZ"):format(os.date("!%Y-%m-%dT%H:%M:%S", whole),
-        math.floor((seconds - whole) * 1000))
+    if whole ~= named_second then
+        named_second, name_of_second = whole, os.date("!%Y-%m-%dT%H:%M:%S", whole)
+    end
+    return ("%s.%03dZ"):format(name_of_second, math.floor((seconds - whole) * 1000))
 end
 
 local function write_to_stderr(line)
@@ -139,8 +162,12 @@ function methods:write(level, message, given)
     if rank_of(level) < rank_of(self._level) then
         return
     end
-    local line = LINES[self._format](timestamp(core.now()), level, shown(message),
-        in_order(given or {}))
+    given = given or {}
+    local names, values = in_plain_order(given)
+    if not names then
+        names, values = in_order(given)
+    end
+    local line = LINES[self._format](timestamp(core.now()), level, shown(message), names, values)
     self._write(harmless(line) .. "\n")
 end
 
