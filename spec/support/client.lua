@@ -96,4 +96,4 @@ function Client.chunks(response, n)
     return chunks
 end
 
-return { open = open }
+return { open = open, chunks = Client.chunks }
