@@ -249,7 +249,7 @@ covered: all c-tests
 	@echo "lines of Lua are not measured: Debian has no package of LuaCov"
 
 bench: ## measure speed and memory beside the bare floor of SQLite (BENCH_QUICK=1, BENCH_JSON=FILE)
-	$(INSTALL_DEPS) build run
+	$(INSTALL_DEPS) build run bench
 	@$(MAKE) all $(FLOOR)
 	@$(HERE) FLOOR=$(FLOOR) $(LUA_NAME) bench/bench.lua
 

@@ -9,12 +9,16 @@
 -- writes the figures there), BENCH_DIR (where the stores lie; build/bench), BENCH_ONLY (a word:
 -- only the sections with it in their title).
 
-local cjson = require "cjson"
-local core = require "batch.core"
+package.path = arg[0]:gsub("bench%.lua$", "?.lua;") .. package.path
 
-local IS_QUICK = (os.getenv "BENCH_QUICK" or "0") ~= "0"
-local ROUNDS = IS_QUICK and 3 or 5
-local PATIENCE = IS_QUICK and 4 or 25  -- seconds for a row; past it three rounds are enough
+local cjson = require "cjson"
+local http = require "http_sections"
+local report = require "report"
+
+local IS_QUICK, ROUNDS, records = report.IS_QUICK, report.ROUNDS, report.records
+local compare, summary, number = report.compare, report.summary, report.number
+local title, row, row_alone = report.title, report.row, report.row_alone
+
 local SECONDS = IS_QUICK and 0.2 or 1.2  -- that the floor shall take in one round of drain
 local FOLDER = os.getenv "BENCH_DIR" or "build/bench"
 local ONLY = os.getenv "BENCH_ONLY" or ""
@@ -23,8 +27,6 @@ local PRODUCT = arg[-1] .. " " .. arg[0]:gsub("bench%.lua$", "product.lua")
 
 local STORE = FOLDER .. "/bench.db"
 local DEEP = FOLDER .. "/deep.db"
-
-local records = {}  -- for JSON
 
 -- --- running ---
 
@@ -56,63 +58,6 @@ end
 
 local function rate(figures)
     return figures.count / figures.seconds
-end
-
--- --- figures ---
-
--- Median, lowest and highest.
-local function summary(values)
-    local sorted = table.move(values, 1, #values, 1, {})
-    table.sort(sorted)
-    local n = #sorted
-    local middle = (sorted[(n + 1) // 2] + sorted[n // 2 + 1]) / 2
-    return { median = middle, min = sorted[1], max = sorted[n], rounds = n }
-end
-
--- Runs both in turns, round by round.
-local function compare(measure, measure_base)
-    local values, bases, ratios = {}, {}, {}
-    local began = core.now()
-    for i = 1, ROUNDS do
-        bases[i] = measure_base()
-        values[i] = measure()
-        ratios[i] = values[i] / bases[i]
-        if i >= 3 and core.now() - began > PATIENCE then
-            break
-        end
-    end
-    return { value = summary(values), base = summary(bases), ratio = summary(ratios) }
-end
-
--- --- the table ---
-
-local function title(text, value, base)
-    print(("\n%-34s %25s %25s  %-17s %s"):format(text, value, base, "ratio", "goal"))
-end
-
-local function number(value)
-    return ("%.0f"):format(value):reverse():gsub("(%d%d%d)", "%1 "):reverse():gsub("^ ", "")
-end
-
-local function span(figure)
-    return ("%8s (%s–%s)"):format((number(figure.median)), (number(figure.min)),
-        (number(figure.max)))
-end
-
--- The dash between two numbers has three bytes and one column.
-local function row(section, name, compared, goal)
-    local ratio = compared.ratio
-    local few = ratio.rounds < ROUNDS and ("  (%d rounds)"):format(ratio.rounds) or ""
-    print(("%-34s %27s %27s  %.2f (%.2f–%.2f)  %s%s"):format(name, span(compared.value),
-        span(compared.base), ratio.median, ratio.min, ratio.max, goal or "–", few))
-    records[#records + 1] = { section = section, name = name, goal = goal, value = compared.value,
-        base = compared.base, ratio = ratio }
-end
-
-local function row_alone(section, name, value, unit, goal)
-    print(("%-34s %22.1f %s  %s"):format(name, value, unit, goal and "goal " .. goal or ""))
-    records[#records + 1] = { section = section, name = name, value = value, unit = unit,
-        goal = goal }
 end
 
 -- --- sections ---
@@ -240,10 +185,11 @@ print(machine())
 print "median (lowest–highest); a ratio is the median of the rounds' ratios"
 for _, section in ipairs {
     { "drain", drain }, { "submit", submit }, { "start", start }, { "depth", depth },
-    { "memory", memory },
+    { "memory", memory }, { "http get", http.get }, { "http post", http.post },
+    { "http streams", http.streams },
 } do
     if section[1]:find(ONLY, 1, true) then
-        section[2]()
+        section[2](FOLDER)
     end
 end
 remove(STORE)

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -89,6 +90,18 @@ static int function_terminal_width(lua_State *L) {
     return 1;
 }
 
+// raise_files() → how many files this process may have open: as many as the system lets it
+static int function_raise_files(lua_State *L) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 0;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    lua_pushnumber(L, (double)limit.rlim_cur);
+    return 1;
+}
+
 static int function_pid(lua_State *L) {
     lua_pushinteger(L, getpid());
     return 1;
@@ -137,6 +150,7 @@ const luaL_Reg lprocess_functions[] = {
     {"caught", function_caught},
     {"is_terminal", function_is_terminal},
     {"terminal_width", function_terminal_width},
+    {"raise_files", function_raise_files},
     {"pid", function_pid},
     {"clock", function_clock},
     {NULL, NULL},

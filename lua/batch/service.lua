@@ -8,6 +8,7 @@ local api = require "batch.api"
 local batch = require "batch"
 local callers = require "batch.callers"
 local condition = require "cqueues.condition"
+local core = require "batch.core"
 local cqueues = require "cqueues"
 local notifier = require "batch.notifier"
 local server = require "batch.server"
@@ -284,6 +285,7 @@ local function run(config, parts)
     end
     parts.callers = known
     local signals = catch_signals()
+    core.raise_files() -- a connection is a file, and shells allow but 1,024
     local self = new(config, parts)
     local is_started, exit = start(self, config)
     if is_started then
