@@ -34,7 +34,7 @@ end
 local function new(server, socket)
     return setmetatable({
         server = server, wire = new_wire(socket, server.limits.stalled_seconds),
-        peer = peer_of(socket), is_idle = false,
+        peer = peer_of(socket), n_answering = 0,
     }, Connection)
 end
 
@@ -65,9 +65,7 @@ end
 -- Whether the client begins as HTTP/2 does; nil if it does not begin at all.
 local function begins_as_h2(self)
     local wire, server = self.wire, self.server
-    self.is_idle = true
     local is_there = wire:fill(monotime() + server.limits.idle_seconds, server.idle_wake)
-    self.is_idle = false
     local deadline = monotime() + server.limits.head_seconds
     while is_there do
         local n_bytes = math.min(#wire.ahead, #PREFACE)
@@ -101,6 +99,7 @@ function Connection:run()
     if not is_fine and not self.wire.is_closed then
         answer.report(self.server, tostring(reason), {})
     end
+    self.server.n_active = self.server.n_active - self.n_answering
     self:close()
 end
 

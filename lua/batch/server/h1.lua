@@ -16,6 +16,8 @@ local concat = table.concat
 
 -- Up to here one buffer for head and body is cheaper than a second system call.
 local JOINED_BYTES = 65536
+-- After so many requests in a row the other connections have their turn.
+local IN_A_ROW = 4
 local LAST_CHUNK = "0\r\n\r\n"
 
 local h1 = {}
@@ -213,17 +215,18 @@ local function await_request(connection)
     elseif server.is_stopping then
         return false
     end
-    connection.is_idle = true
-    local is_there = wire:fill(monotime() + server.limits.idle_seconds, server.idle_wake)
-    connection.is_idle = false
-    return is_there
+    return wire:fill(monotime() + server.limits.idle_seconds, server.idle_wake)
 end
 
 --- Answers a connection's requests until it is to be closed.
 -- @tparam table connection `server`, `wire`, `peer`
 function h1.serve(connection)
-    local server = connection.server
+    local server, n_in_a_row = connection.server, 0
     while await_request(connection) do
+        n_in_a_row = n_in_a_row + 1
+        if n_in_a_row % IN_A_ROW == 0 then
+            cqueues.sleep(0)
+        end
         local text, status, message = read_head(connection)
         local request, partial
         if text then
@@ -234,9 +237,9 @@ function h1.serve(connection)
         end
         request.began_at, request.peer = monotime(), connection.peer
         request.protocol = "HTTP/" .. request.version
-        server.n_active = server.n_active + 1
+        server.n_active, connection.n_answering = server.n_active + 1, 1
         local may_go_on = exchange(connection, request)
-        server.n_active = server.n_active - 1
+        server.n_active, connection.n_answering = server.n_active - 1, 0
         if not may_go_on then
             return
         end

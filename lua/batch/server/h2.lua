@@ -160,10 +160,8 @@ local function await_frames(self)
         return false
     end
     self.watch.events = self.n_unread > 0 and "rw" or "r"
-    self.owner.is_idle = self.n_answering == 0
     local woken = poll(self.watch, self.answered, self.gone, self.server.idle_wake,
         left < math.huge and left or nil)
-    self.owner.is_idle = false
     return woken ~= self.server.idle_wake or self.n_answering > 0 or self.server.is_stopping
 end
 

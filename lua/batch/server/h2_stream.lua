@@ -7,7 +7,7 @@ local cqueues = require "cqueues"
 local new_headers = require("http.headers").new
 local answer = require "batch.server.answer"
 local guard = require "batch.server.h2_guard"
-local head = require "batch.server.head"
+local take_request = require("batch.server.h2_request").take
 local pump = require "batch.server.pump"
 
 local monotime, poll = cqueues.monotime, cqueues.poll
@@ -26,135 +26,11 @@ Stream.__name = "h2 stream"
 -- @tparam table stream of lua-http
 -- @treturn table
 local function new(session, stream)
-    return setmetatable({ session = session, stream = stream, n_read = 0 }, Stream)
+    return setmetatable({ session = session, stream = stream }, Stream)
 end
 
 function Stream:is_gone()
     return self.session.is_gone or self.stream.state == "closed"
-end
-
--- Requests ---------------------------------------------------------------------------------------
-
-local function fields_of(headers)
-    local fields = {}
-    for name, value in headers:each() do
-        if value:find("[%z\r\n]") then
-            return nil
-        end
-        local joint = name == "cookie" and "; " or ", "
-        fields[name] = fields[name] and fields[name] .. joint .. value or value
-    end
-    fields.host = fields.host or fields[":authority"]
-    return fields
-end
-
--- Returns nil, status and message for a request that cannot be taken.
-local function check(request, headers, limits)
-    local fields = request.fields
-    if headers.is_too_large then
-        return nil, 431, "the header fields are larger than " .. limits.head_bytes .. " bytes"
-    elseif not fields or not request.path then
-        return nil, 400, "a header field is malformed"
-    elseif #request.path + #(request.query or "") > limits.request_line_bytes then
-        return nil, 414, "the path is longer than " .. limits.request_line_bytes .. " bytes"
-    elseif fields["transfer-encoding"] or not (fields["content-length"] or "0"):find("^%d+$") then
-        return nil, 400, "content-length must be one number, and transfer-encoding absent"
-    end
-    return request
-end
-
-local function parse(headers, limits)
-    local request = { version = "2", fields = fields_of(headers) }
-    request.method = (headers:get(":method") or ""):match("^[%w!#$%%&'*+.^_`|~-]+$")
-    local target = headers:get(":path")
-    if target and request.method and not target:find("[%c ]") then
-        request.path, request.query = head.split_target(target)
-    end
-    local is_fine, status, message = check(request, headers, limits)
-    if not is_fine then
-        return request, status, message
-    end
-    request.body_length = tonumber(request.fields["content-length"])
-    return request
-end
-
--- Bodies -----------------------------------------------------------------------------------------
-
-function Stream:_continue()
-    if (self.request.fields.expect or ""):lower() == "100-continue" and not self:is_gone() then
-        local headers = new_headers()
-        headers:append(":status", "100")
-        local block = guard.encode(self.session.connection, headers)
-        self.stream:write_headers_frame(block, false, true, nil, nil, nil, nil, 0, "f")
-        self.session:push()
-    end
-end
-
--- Waits for the next piece. Returns nil at the end, or nil and why.
-function Stream:_next_piece(deadline)
-    local stream, session = self.stream, self.session
-    while stream.chunk_fifo:length() == 0 do
-        local left = deadline - monotime()
-        if self:is_gone() then
-            return nil, "broken"
-        elseif left <= 0 then
-            return nil, "timeout"
-        end
-        poll(stream.chunk_cond, session.gone, left)
-    end
-    local chunk = stream.chunk_fifo:pop()
-    if not chunk then
-        return nil
-    end
-    local n_bytes = chunk:ack()
-    if n_bytes > 0 and not self:is_gone() then
-        session.connection:write_window_update(n_bytes)
-        if stream.state == "open" then
-            stream:write_window_update_frame(n_bytes, 0, "f")
-        end
-        session:push()
-    end
-    return chunk.data
-end
-
-function Stream:_read_all(max_bytes, pieces)
-    local length = self.request.body_length
-    if length and length > max_bytes then
-        return nil, "too_large"
-    end
-    self:_continue()
-    local deadline = monotime() + self.session.limits.body_seconds
-    while true do
-        local piece, why = self:_next_piece(deadline)
-        if why then
-            return nil, why
-        elseif not piece then
-            break
-        end
-        self.n_read = self.n_read + #piece
-        if self.n_read > max_bytes then
-            return nil, "too_large"
-        end
-        pieces[#pieces + 1] = piece
-    end
-    if length and length ~= self.n_read then
-        self.fault = "the body is not as long as content-length says"
-        return nil, "broken"
-    end
-    return true
-end
-
---- Reads the whole body, as `batch.server.body` does.
-function Stream:read_body(max_bytes)
-    if not self._text and not self._why then
-        local pieces = {}
-        local is_read, why = self:_read_all(max_bytes, pieces)
-        if is_read then
-            self._text = table.concat(pieces)
-        end
-        self._why = why
-    end
-    return self._text, self._why
 end
 
 -- Answers ----------------------------------------------------------------------------------------
@@ -294,11 +170,11 @@ function Stream:_respond(status, message)
     local response = answer.of(server, {
         method = request.method, path = request.path, query = request.query, peer = request.peer,
         header = function(name) return request.fields[name] end,
-        read_body = function(max_bytes) return self:read_body(max_bytes) end,
+        read_body = function(max_bytes) return request:read_body(max_bytes) end,
     })
-    if self.fault then
+    if request.fault then
         answer.finish(server, response)
-        return answer.bad_request(400, self.fault)
+        return answer.bad_request(400, request.fault)
     end
     return response
 end
@@ -307,8 +183,7 @@ end
 function Stream:run()
     local session, server = self.session, self.session.server
     local began_at = monotime()
-    local headers = self.stream.recv_headers_fifo:pop()
-    local request, status, message = parse(headers, session.limits)
+    local request, status, message = take_request(session, self.stream)
     request.began_at, request.peer, request.protocol = began_at, session.peer, "HTTP/2"
     self.request = request
     local response = self:_respond(status, message)
