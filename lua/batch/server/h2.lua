@@ -69,7 +69,9 @@ end
 function Session:_go_away()
     if not self.is_leaving then
         self.is_leaving = true
-        self.connection:write_goaway_frame(nil, 0, nil, 0)
+        if not self.connection.send_goaway_lowest then
+            self.connection:write_goaway_frame(nil, 0, nil, 0)
+        end
     end
 end
 
@@ -84,7 +86,6 @@ local function run_stream(self, stream)
     self.n_answering = self.n_answering - 1
     self.server.n_active = self.server.n_active - 1
     self.idle_since = monotime()
-    guard.forgive(self.guard)
     self.answered:signal()
 end
 
@@ -165,11 +166,14 @@ local function await_frames(self)
     return woken ~= self.server.idle_wake or self.n_answering > 0 or self.server.is_stopping
 end
 
+-- Returns true when the client broke the protocol, and has a goodbye to read.
 local function read_loop(self)
     local server = self.server
     while not self.is_gone do
         local is_there, is_empty = read_frames(self)
-        if not is_there or not is_reading(self) then
+        if not is_there then
+            return not self.socket:eof("r")
+        elseif not is_reading(self) then
             break
         end
         if server.is_stopping then
@@ -185,6 +189,7 @@ local function read_loop(self)
             break
         end
     end
+    return false
 end
 
 local function new_session(owner)
@@ -217,18 +222,22 @@ local h2 = {}
 -- @tparam table owner connection: `server`, `wire`, `peer`
 function h2.serve(owner)
     local self = new_session(owner)
-    local is_fine, reason = xpcall(read_loop, debug.traceback, self)
-    if not self.is_gone and not owner.wire.is_closed then
+    local is_fine, result = xpcall(read_loop, debug.traceback, self)
+    local is_goodbye_due = not self.is_gone and not owner.wire.is_closed
+    if is_goodbye_due then
         pcall(self._go_away, self)
         n_waiting(self)
     end
     self:leave()
+    if is_goodbye_due and result then
+        owner.wire:linger(self.limits.linger_seconds, self.limits.linger_bytes)
+    end
     owner.wire:close()
     while self.n_answering > 0 do
         poll(self.answered)
     end
     if not is_fine and not self.server.is_closed then
-        answer.report(self.server, tostring(reason), {})
+        answer.report(self.server, tostring(result), {})
     end
 end
 

@@ -190,6 +190,9 @@ function Stream:run()
     session.responses[response] = true
     local is_whole, n_bytes = self:_send(response)
     self:_close(is_whole)
+    if is_whole then
+        guard.forgive(session.guard)
+    end
     session.responses[response] = nil
     answer.finish(server, response)
     answer.record(server, request, response, n_bytes)
