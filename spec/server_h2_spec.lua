@@ -23,7 +23,7 @@ describe("over HTTP/2 the server", function()
     setup(function()
         server = http_server.start { limits = {
             head_seconds = 0.5, body_seconds = 0.5, stalled_seconds = 0.5, idle_seconds = 0.5,
-            streams = 10,
+            linger_seconds = 0.3, streams = 10,
         } }
     end)
 

@@ -14,6 +14,7 @@ local tls = require "batch.server.tls"
 
 -- So long accepting pauses when the process has no file descriptors left, unless one comes back.
 local PAUSE_SECONDS = 0.1
+local WARN_SECONDS = 60
 
 local Server = {}
 Server.__index = Server
@@ -37,11 +38,23 @@ local function begin_connection(server, socket)
     server.cq:wrap(run_connection, server, connection)
 end
 
+-- Such trouble lasts: it is told now and then, not each time.
+local function warn(server, reason)
+    local now = cqueues.monotime()
+    if now >= (server.warn_at or now) then
+        server.warn_at = now + WARN_SECONDS
+        server.log:write("warn", "cannot accept connections", {
+            error = reason, connections = server.n_connections,
+        })
+    end
+end
+
 local function accept_loop(server)
     local socket = server.listener.socket
     local options = { nodelay = not server.listener.path }
     while not server.is_stopping do
         if server.n_connections >= server.limits.connections then
+            warn(server, "as many connections as there may be")
             cqueues.poll(server.connection_ended, server.stop_wake)
         else
             local client, why = socket:accept(options, 0)
@@ -50,7 +63,7 @@ local function accept_loop(server)
             elseif why == errno.ETIMEDOUT then
                 cqueues.poll(socket, server.stop_wake)
             elseif why ~= errno.ECONNABORTED then
-                server.log:write("warn", "cannot accept", { error = errno.strerror(why) })
+                warn(server, errno.strerror(why))
                 cqueues.poll(server.connection_ended, server.stop_wake, PAUSE_SECONDS)
             end
         end

@@ -209,6 +209,9 @@ local function start(options)
     self.process = folder:start(SERVER, variable)
     self.address = process.eventually(function() return folder:lines("address")[1] end)
     assert(self.address, self.process:output())
+    if self.address:find("^%l+: ") then
+        self.process:wait()
+    end
     return self
 end
 

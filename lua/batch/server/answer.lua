@@ -46,14 +46,16 @@ end
 -- What is wrong with a response, as a sentence, or nil. A line break in a field would let its value
 -- write fields of its own.
 local function fault_of(response)
-    if type(response) ~= "table" or type(response.status) ~= "number" then
+    if type(response) ~= "table" or type(response.status) ~= "number"
+        or type(response.headers) ~= "table" then
         return "the handler gave no response"
     elseif type(response.body) ~= "string" and type(response.body) ~= "function" then
         return "the response's body is neither text nor a function"
     end
     for name, value in pairs(response.headers) do
-        if type(value) ~= "string" or value:find("[%z\1-\31\127]") or name:find("[^%w-]") then
-            return "the response's field " .. name .. " cannot be sent"
+        if type(value) ~= "string" or value:find("[%z\1-\31\127]")
+            or type(name) ~= "string" or name:find("[^%l%d-]") then
+            return ("the response's field %s cannot be sent"):format(tostring(name))
         end
     end
     return nil
@@ -113,13 +115,14 @@ end
 -- @tparam table request what is known of it: `method`, `path`, `peer`, `protocol`, `began_at`
 -- @tparam table response
 -- @tparam integer n_bytes of the body that were sent
-function answer.record(server, request, response, n_bytes)
+-- @tparam boolean is_whole whether that is all; if not, the line says so
+function answer.record(server, request, response, n_bytes, is_whole)
     local seconds = monotime() - request.began_at
     pcall(server.log.write, server.log, "info", "request", {
         method = request.method, path = answer.loggable(request.path), status = response.status,
         bytes = n_bytes, seconds = math.floor(seconds * 1e6 + 0.5) / 1e6,
         caller = response.caller, code = response.code, peer = request.peer,
-        protocol = request.protocol,
+        protocol = request.protocol, incomplete = not is_whole or nil,
     })
 end
 

@@ -66,8 +66,12 @@ local function persistence_of(request, is_last)
     return request.version == "1.0" and "connection: keep-alive\r\n" or ""
 end
 
+local function may_have_body(status)
+    return status ~= 204 and status ~= 304
+end
+
 local function has_body(request, status)
-    return request.method ~= "HEAD" and status ~= 204 and status ~= 304
+    return request.method ~= "HEAD" and may_have_body(status)
 end
 
 -- Answers ----------------------------------------------------------------------------------------
@@ -75,10 +79,7 @@ end
 -- Each returns whether the answer is whole, and the number of the body's bytes that were sent.
 local function send_text(wire, request, response, is_last)
     local body = response.body
-    local framing = ""
-    if response.status ~= 204 and response.status ~= 304 then
-        framing = "content-length: " .. #body .. "\r\n"
-    end
+    local framing = may_have_body(response.status) and "content-length: " .. #body .. "\r\n" or ""
     local text = response_head(response, framing, persistence_of(request, is_last))
     if not has_body(request, response.status) then
         return wire:write(text), 0
@@ -113,7 +114,8 @@ end
 
 local function send_stream(connection, request, response, is_last)
     local is_chunked = request.version ~= "1.0"
-    local framing = is_chunked and "transfer-encoding: chunked\r\n" or ""
+    local framing = is_chunked and may_have_body(response.status)
+        and "transfer-encoding: chunked\r\n" or ""
     local text = response_head(response, framing, persistence_of(request, is_last))
     if not connection.wire:write(text) then
         return false, 0
@@ -159,7 +161,7 @@ local function exchange(connection, request)
     local is_whole, n_bytes = send(connection, request, response, is_last)
     connection.response = nil
     answer.finish(server, response)
-    answer.record(server, request, response, n_bytes)
+    answer.record(server, request, response, n_bytes, is_whole)
     if is_whole and is_last and not body.is_consumed then
         connection.wire:linger(server.limits.linger_seconds, server.limits.linger_bytes)
     end
@@ -173,7 +175,7 @@ local function refuse(connection, status, message, request)
     request.peer, request.protocol = connection.peer, "HTTP/" .. (request.version or "1.1")
     local response = answer.bad_request(status, message)
     local is_whole, n_bytes = send_text(wire, request, response, true)
-    answer.record(server, request, response, n_bytes)
+    answer.record(server, request, response, n_bytes, is_whole)
     if is_whole then
         wire:linger(server.limits.linger_seconds, server.limits.linger_bytes)
     end

@@ -104,7 +104,7 @@ function Request:_next_piece(deadline)
     local n_bytes = chunk:ack()
     if n_bytes > 0 and not self:is_gone() then
         session.connection:write_window_update(n_bytes)
-        if stream.state == "open" then
+        if stream.state == "open" or stream.state == "half closed (local)" then
             stream:write_window_update_frame(n_bytes, 0, "f")
         end
         session:push()
@@ -150,6 +150,22 @@ function Request:read_body(max_bytes)
         self._why = why
     end
     return self._text, self._why
+end
+
+--- Reads on after the answer, a little and not for long: clients take a reset for a failure, even
+-- if their answer came whole.
+-- @treturn boolean whether the body has ended
+function Request:skip()
+    local limits = self._session.limits
+    local deadline, n_left = monotime() + limits.linger_seconds, limits.drain_bytes
+    while n_left > 0 do
+        local piece = self:_next_piece(deadline)
+        if not piece then
+            return self:is_gone()
+        end
+        n_left = n_left - #piece
+    end
+    return false
 end
 
 --- @export

@@ -151,10 +151,10 @@ function Stream:_send(response)
     return self:_send_chunks(response)
 end
 
--- A stream whose request nobody read to its end is reset: its client need not send the rest.
+-- Ends the stream. One whose request does not come to its end is reset.
 function Stream:_close(is_whole)
     local stream = self.stream
-    if not self:is_gone() then
+    if not self:is_gone() and not (is_whole and self.request:skip()) and not self:is_gone() then
         stream:write_rst_stream_frame(is_whole and NO_ERROR or self.reset_code or CANCEL, 0, "f")
     elseif not self.session.is_gone then
         stream:shutdown()
@@ -189,13 +189,14 @@ function Stream:run()
     local response = self:_respond(status, message)
     session.responses[response] = true
     local is_whole, n_bytes = self:_send(response)
-    self:_close(is_whole)
+    session:push()
+    session.responses[response] = nil
+    answer.finish(server, response)
+    answer.record(server, request, response, n_bytes, is_whole)
     if is_whole then
         guard.forgive(session.guard)
     end
-    session.responses[response] = nil
-    answer.finish(server, response)
-    answer.record(server, request, response, n_bytes)
+    self:_close(is_whole)
 end
 
 --- @export
