@@ -209,6 +209,12 @@ static int method_begin_close(lua_State *L) {
     return 0;
 }
 
+// unsettled() → number of targets that a close waits for
+static int method_unsettled(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)runner_n_unsettled(lrunner_check(L, 1)->runner));
+    return 1;
+}
+
 // check_process(): raises in a fork's child; close does not, for collectors call it too
 static int method_check_process(lua_State *L) {
     struct lrunner *box = luaL_checkudata(L, 1, LRUNNER_TYPE);
@@ -323,6 +329,7 @@ static const luaL_Reg write_methods[] = {
     {"begin_cancel", method_begin_cancel},
     {"begin_touch", method_begin_touch},
     {"begin_close", method_begin_close},
+    {"unsettled", method_unsettled},
     {"close", method_close},
     {"check_process", method_check_process},
     {NULL, NULL},

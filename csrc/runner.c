@@ -232,6 +232,19 @@ void runner_begin_close(struct runner *runner) {
     pthread_mutex_unlock(&runner->lock);
 }
 
+static void count_task(struct live *live, void *context) {
+    int64_t *n = context;
+    *n += live->task != NULL;
+}
+
+int64_t runner_n_unsettled(struct runner *runner) {
+    int64_t n = 0;
+    pthread_mutex_lock(&runner->lock);
+    live_map_each(&runner->jobs, count_task, &n);
+    pthread_mutex_unlock(&runner->lock);
+    return n;
+}
+
 // With "resume" the jobs are everybody's again. With "fail" they keep their dead owner, whose row
 // is what the next runner finds: a row with live jobs stays.
 static int leave(struct runner *runner, int64_t patience_ms) {

@@ -74,6 +74,10 @@ int runner_open(const struct runner_config *config, struct runner **out_runner,
 // wait.
 void runner_begin_close(struct runner *runner);
 
+// Targets of this runner that are being fetched, or whose outcome is not stored yet: what a close
+// waits for. Looks at each live job.
+int64_t runner_n_unsettled(struct runner *runner);
+
 // Ends what runs: contexts are cancelled, hands waited for until timeout_ms (-1: as long as it
 // takes), jobs given up; what a store that fails or is locked has not taken by then, or after ten
 // seconds, is left as it is there. Returns 0, after which only runner_free may follow, or

@@ -74,6 +74,12 @@ function methods:begin_close()
     self._handle:begin_close()
 end
 
+--- Counts what a close waits for.
+-- @treturn integer targets that this runner fetches, or whose outcome is not stored yet
+function methods:unsettled()
+    return self._handle:unsettled()
+end
+
 --- Asks to be told that something in the store has changed, by whichever process.
 -- @tparam function callback called without arguments inside of `poll`, once for many changes
 function methods:watch(callback)

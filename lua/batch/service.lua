@@ -6,11 +6,11 @@
 
 local api = require "batch.api"
 local batch = require "batch"
-local callers = require "batch.callers"
 local condition = require "cqueues.condition"
 local core = require "batch.core"
 local cqueues = require "cqueues"
 local notifier = require "batch.notifier"
+local reload = require "batch.service.reload"
 local server = require "batch.server"
 local signal = require "cqueues.signal"
 local systemd = require "batch.systemd"
@@ -19,6 +19,14 @@ local systemd = require "batch.systemd"
 local FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.5, 10
 -- Between two looks whether all that ran has ended.
 local CLOSE_LOOK_SECONDS = 0.02
+-- Signals that come closer together are one: who signals a process and its group, as timeout(1)
+-- does, means no hurry by it.
+local ONE_SIGNAL_SECONDS = 0.01
+-- Before what has failed by a defect is done again.
+local DEFECT_PAUSE_SECONDS = 1
+
+-- cqueues has names for numbers, too, but not only of signals.
+local NAMES = { [signal.SIGTERM] = "SIGTERM", [signal.SIGINT] = "SIGINT" }
 
 local EXIT_CLEAN, EXIT_CUT_OFF, EXIT_USAGE, EXIT_ADDRESS = 0, 1, 2, 3
 local EXITS = { invalid = EXIT_USAGE, address = EXIT_ADDRESS }
@@ -28,6 +36,22 @@ local metatable = { __name = "service", __index = methods }
 
 local function log(self, level, message, fields)
     self._log:write(level, message, fields)
+end
+
+local function traceback(reason)
+    return debug.traceback(tostring(reason), 2)
+end
+
+-- Runs what the server hangs without: a failure in it is a defect, but no reason to stop.
+local function persevere(self, f)
+    local is_fine, trace
+    repeat
+        is_fine, trace = xpcall(f, traceback, self)
+        if not is_fine then
+            log(self, "error", "internal error", { detail = trace })
+            cqueues.poll(DEFECT_PAUSE_SECONDS)
+        end
+    until is_fine
 end
 
 -- The store ------------------------------------------------------------------------------------
@@ -45,7 +69,7 @@ local function attach(self, runner)
     self._runner = runner
     self._notifier = notifier.new(runner, condition.new)
     self._api:attach(runner, self._notifier)
-    self._cq:wrap(tend, self)
+    self._cq:wrap(persevere, self, tend)
 end
 
 -- Returns true, or nil, message and code.
@@ -87,7 +111,7 @@ local function start_runner(self)
     log(self, "warn", "the store cannot be opened; serving without batch until it can",
         { store = self._fields.store, detail = message })
     self._api:detach("store", message)
-    self._cq:wrap(keep_trying, self)
+    self._cq:wrap(persevere, self, keep_trying)
     return true
 end
 
@@ -109,96 +133,72 @@ local function has_runner_ended(self)
     return true
 end
 
--- Requests first: what they read is gone with the runner.
+-- As long as there is work to end, whoever comes gets an answer. Then requests before the runner:
+-- what they read is gone with it.
 local function wind_up(self)
-    local deadline = cqueues.monotime() + self._grace
     local is_over = false
-    while not is_over and cqueues.monotime() < deadline do
-        cqueues.poll(CLOSE_LOOK_SECONDS)
-        is_over = self._server:active() == 0 and has_runner_ended(self)
+    while not is_over and cqueues.monotime() < self._end_at do
+        if not self._runner or self._runner:unsettled() == 0 then
+            self._server:stop_accepting()
+            is_over = self._server:active() == 0 and has_runner_ended(self)
+        end
+        cqueues.poll(is_over and 0 or CLOSE_LOOK_SECONDS)
     end
     if not is_over then
-        has_runner_ended(self)
         log(self, "warn", "the grace ran out", { seconds = self._grace })
+        self._server:stop_accepting()
+        has_runner_ended(self)
     end
     self._exit = is_over and EXIT_CLEAN or EXIT_CUT_OFF
 end
 
 local function begin_end(self, reason)
     log(self, "info", "shutting down", { reason = reason, grace = self._grace })
-    systemd.notify "STOPPING=1"
     self._is_closing = true
-    self._server:stop_accepting()
+    self._signalled_at = cqueues.monotime()
+    self._end_at = self._signalled_at + self._grace
     if self._runner then
         self._runner:begin_close()
     end
     self._api:close()
     self._tend_now:signal()
-    self._cq:wrap(wind_up, self)
+    self._cq:wrap(persevere, self, wind_up)
+    systemd.notify "STOPPING=1"
 end
 
 -- Signals --------------------------------------------------------------------------------------
 
-local function read_callers(config)
-    local known, message = callers.new(config.auth.token)
-    local may_listen = known
-    if known then
-        may_listen, message = callers.check_listen(config.server.listen, known:has_tokens())
-    end
-    if not may_listen then
-        return nil, message
-    end
-    return known
-end
-
-local function reload_tls(self, section)
-    if section.tls_certificate == "" then
-        return true
-    end
-    return self._server:reload_tls(section.tls_certificate, section.tls_key)
-end
-
--- All of it, or nothing.
-local function apply(self, config)
-    if config.server.listen ~= self._listen then
-        return nil, "server.listen cannot change while the server runs"
-    end
-    local known, message = read_callers(config)
-    if not known then
-        return nil, message
-    end
-    local is_loaded, tls_message = reload_tls(self, config.server)
-    if not is_loaded then
-        return nil, tls_message
-    end
-    self._callers = known
-    self._log:set_level(config.log.level)
-    return true
-end
-
-local function reload(self)
+local function take_new_config(self)
     local config, message = self._load()
-    local is_applied = config
+    local known
     if config then
-        is_applied, message = apply(self, config)
+        known, message = reload.apply({ started = self._started, server = self._server,
+            log = self._log }, config)
     end
-    if is_applied then
+    if known then
+        self._callers = known
         log(self, "info", "reloaded tokens, log level and TLS files")
     else
         log(self, "error", "not reloaded, all is as before", { detail = message })
     end
 end
 
-local function obey_signals(self, signals)
+local function obey(self, number)
+    if number == signal.SIGHUP then
+        take_new_config(self)
+    elseif not self._is_closing then
+        begin_end(self, NAMES[number])
+    elseif cqueues.monotime() - self._signalled_at > ONE_SIGNAL_SECONDS then
+        log(self, "warn", "ended at once by a second signal")
+        self._exit = EXIT_CUT_OFF
+    end
+end
+
+local function obey_signals(self)
     while not self._exit do
-        local number = signals:wait()
-        if number == signal.SIGHUP then
-            reload(self)
-        elseif number and self._is_closing then
-            log(self, "warn", "ended at once by a second signal")
-            self._exit = EXIT_CUT_OFF
-        elseif number then
-            begin_end(self, signal[number])
+        local number = self._signals:wait()
+        if number then
+            obey(self, number)
         end
     end
 end
@@ -225,7 +225,7 @@ end
 local function new(config, parts)
     local self = setmetatable({
         _log = parts.log, _load = parts.load, _fields = parts.fields, _cq = cqueues.new(),
-        _callers = parts.callers, _listen = config.server.listen,
+        _callers = parts.callers, _started = config.server, _signals = catch_signals(),
         _grace = config.server.shutdown_grace, _tend_now = condition.new(), _is_closing = false,
     }, metatable)
     self._api = api.new {
@@ -278,18 +278,17 @@ end
 -- the configuration anew, or nil and a sentence
 -- @treturn integer exit code
 local function run(config, parts)
-    local known, message = read_callers(config)
+    local known, message = reload.callers(config)
     if not known then
         parts.log:write("error", message)
         return EXIT_USAGE
     end
     parts.callers = known
-    local signals = catch_signals()
     core.raise_files() -- a connection is a file, and shells allow but 1,024
     local self = new(config, parts)
     local is_started, exit = start(self, config)
     if is_started then
-        self._cq:wrap(obey_signals, self, signals)
+        self._cq:wrap(persevere, self, obey_signals)
         exit = loop(self)
         log(self, "info", "ended", { exit = exit })
     end
