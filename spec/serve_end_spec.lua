@@ -79,7 +79,8 @@ describe("a server that is told to end", function()
         server:await_status(id, "running")
         local waiting = server:begin("/v1/batches/" .. id .. "?wait=25")
         local listener = server:begin("/v1/batches/" .. id .. "/events")
-        local listener_2 = server:begin("/v1/batches/" .. id .. "/events", "--http2-prior-knowledge")
+        local listener_2 = server:begin("/v1/batches/" .. id .. "/events",
+            "--http2-prior-knowledge")
         local follower = server:begin("/v1/batches/" .. id .. "/results?follow=true")
         for _, request in ipairs { listener, listener_2 } do
             assert.equal("id: 0", request:line_with "^id")

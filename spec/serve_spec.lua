@@ -5,19 +5,11 @@
 local cjson = require "cjson"
 local core = require "batch.core"
 local fresh = require "spec.support.fresh"
+local make_certificate = require "spec.support.certificate"
 local process = require "spec.support.process"
 local service = require "spec.support.service"
 
 local UNKNOWN = "/v1/batches/01900000-0000-7000-8000-000000000000"
-
--- Makes a certificate for localhost in the test's folder.
-local function make_certificate()
-    local certificate, key = fresh.path "cert.pem", fresh.path "key.pem"
-    assert(os.execute(("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes "
-        .. "-days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 "
-        .. "-keyout %s -out %s 2>/dev/null"):format(key, certificate)))
-    return certificate, key
-end
 
 -- The ways to a server: its configuration, words for curl, the HTTP that is spoken.
 local WAYS = {
@@ -28,14 +20,12 @@ local WAYS = {
         return nil, "--http2-prior-knowledge", "2"
     end,
     ["HTTP/2 by TLS"] = function()
-        local certificate, key = make_certificate()
-        return ('tls_certificate = "%s"\ntls_key = "%s"'):format(certificate, key),
-            "--cacert " .. certificate, "2"
+        local certificate, _, section = make_certificate()
+        return section, "--cacert " .. certificate, "2"
     end,
     ["HTTP/1.1 by TLS"] = function()
-        local certificate, key = make_certificate()
-        return ('tls_certificate = "%s"\ntls_key = "%s"'):format(certificate, key),
-            "--http1.1 --cacert " .. certificate, "1.1"
+        local certificate, _, section = make_certificate()
+        return section, "--http1.1 --cacert " .. certificate, "1.1"
     end,
     ["a unix socket"] = function()
         return ('listen = "unix:%s"'):format(fresh.path "http.sock"), "", "1.1"

@@ -155,7 +155,7 @@ local function start(config, variables)
     end, 20)
     local path = address:match '^"?unix:([^"]+)'
     self.arguments = path and "--unix-socket " .. path or ""
-    local scheme = read(self.config):find "\n%s*tls_key" and "https" or "http"
+    local scheme = read(self.config):find '\n%s*tls_key%s*=%s*"[^"]' and "https" or "http"
     self.base = scheme .. "://" .. (path and "localhost" or address)
     return self
 end
@@ -206,11 +206,16 @@ function Service:close()
     end
 end
 
---- Changes the configuration, and has the server read it again.
-function Service:reload(config)
-    local n_before = select(2, self:log():gsub("reloaded", ""))
+--- Changes the configuration, and tells the server.
+function Service:reconfigure(config)
     write(self.config, config_text(config))
     self:signal "HUP"
+end
+
+--- The same, and waits until the server says what came of it.
+function Service:reload(config)
+    local n_before = select(2, self:log():gsub("reloaded", ""))
+    self:reconfigure(config)
     eventually(function() return select(2, self:log():gsub("reloaded", "")) > n_before end)
 end
 

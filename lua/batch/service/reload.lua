@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 
---- What a server takes from its configuration while it runs: tokens, log level, TLS files. All of a
--- new configuration or nothing of it, so that a slip in the file never leaves a server half changed.
+--- What a server takes from its configuration while it runs: tokens, log level, TLS files. All of
+-- a new configuration or nothing, so that a slip in the file never leaves a server half changed.
 
 local callers = require "batch.callers"
 
