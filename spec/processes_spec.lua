@@ -132,6 +132,33 @@ describe("processes on one store", function()
         assert.is_true(is_sound())
     end)
 
+    it("know each other over links, too", function()
+        os.execute(("mkdir %s/links && ln -s ../batch.db %s/links/other.db"):format(folder.path,
+            folder.path))
+        local owner = folder:start [[
+        local runner = assert(batch.new(settings { executor = "manual" }))
+        note("ids", (assert(runner:submit("me", urls("u", 2)))))
+        local task = runner:take()
+        while not io.open(folder .. "/go") do
+            core.poll_fd(-1, 0.005)
+        end
+        runner:finish(task, "x")
+        runner:drain(function() return "y" end)
+        assert(runner:close())
+        ]]
+        local id = eventually(function() return folder:lines("ids")[1] end)
+        local other = folder:start [[
+        local runner = assert(batch.new(settings { store = folder .. "/links/other.db" }))
+        note("seen", runner:jobs()[1].status)
+        assert(runner:close())
+        ]]
+        assert.same(0, other:wait(), other:output())
+        assert.same({ "running" }, folder:lines("seen"))
+        io.open(folder.path .. "/go", "w"):close()
+        assert.same(0, owner:wait(), owner:output())
+        assert.same("done", open_client():status(id).status)
+    end)
+
     it("share their caps", function()
         local submitters = {}
         for i = 1, 4 do

@@ -66,6 +66,38 @@ describe("opening a store", function()
         assert.matches("it is no regular file", refusal "/dev/null", 1, true)
     end)
 
+    it("goes by the file, whatever name it has been given", function()
+        local path, here = fresh.path "batch.db", lfs.currentdir()
+        assert(lfs.mkdir(fresh.path "other"))
+        assert(lfs.link(path, fresh.path "other/link.db", true))  -- which makes the file
+        finally(function() lfs.chdir(here) end)
+        assert(lfs.chdir(fresh.path "other"))
+        local first = fresh.runner { store = "link.db" }
+        assert(lfs.chdir(here))
+        local second = fresh.runner { store = path }
+        local id = first:submit("ann", fresh.targets(1))
+        assert.equal("queued", second:status(id).status)
+        assert.equal(1, first:drain(function() return "x" end))
+        assert.is_nil(lfs.attributes(fresh.path "other/link.db.owners"))
+        assert.is_truthy(lfs.attributes(path .. ".owners"))
+    end)
+
+    it("refuses a file with a second name, and one that is mounted by itself", function()
+        local path, other = fresh.path "batch.db", fresh.path "other.db"
+        fresh.store():close()
+        assert(lfs.link(path, other))
+        assert.matches("another name by a hard link", refusal(path), 1, true)
+        assert.matches("another name by a hard link", refusal(other), 1, true)
+        os.remove(other)
+        local mounted = disk.mount_file(path, other)
+        if not mounted then
+            return pending "only root may mount a file"
+        end
+        finally(function() mounted:unmount() end)
+        assert.matches("mounted without its folder", refusal(other), 1, true)
+        fresh.store():close()
+    end)
+
     it("refuses a path whose folder is not there", function()
         assert.matches("No such file or directory", refusal(fresh.path "no/batch.db"), 1, true)
     end)

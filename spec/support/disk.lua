@@ -24,6 +24,16 @@ local function mount(size)
     return setmetatable({ path = path }, Disk)
 end
 
+--- Mounts a file over another one, which is made.
+-- @treturn ?table nil where this is not allowed
+local function mount_file(path, over)
+    io.open(over, "w"):close()
+    if not run(("mount --bind %s %s"):format(path, over)) then
+        return nil
+    end
+    return setmetatable({ path = over }, Disk)
+end
+
 function Disk:fill()
     run(("dd if=/dev/zero of=%s/filler bs=4k"):format(self.path))
 end
@@ -40,4 +50,4 @@ function Disk:unmount()
     run("umount -l " .. self.path)
 end
 
-return { mount = mount }
+return { mount = mount, mount_file = mount_file }
