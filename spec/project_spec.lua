@@ -21,7 +21,9 @@ local PUBLIC_NAMES = {
     "runner:submit", "runner:status", "runner:results", "runner:jobs", "runner:cancel",
     "runner:touch", "runner:wait", "runner:stats", "runner:poll", "runner:fd", "runner:take",
     "runner:finish", "runner:fail", "runner:later", "runner:drain", "runner:close",
-    "luabatch run", "not_found", "expired", "timeout",
+    "runner:begin_submit", "runner:begin_cancel", "runner:begin_touch", "batch.api",
+    "luabatch run", "luabatch serve", "luabatch submit", "luabatch status", "luabatch cancel",
+    "luabatch list", "luabatch check", "luabatch completion", "not_found", "expired", "timeout",
 }
 
 local function read(path)
