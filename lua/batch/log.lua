@@ -24,8 +24,27 @@ local function escape_byte(byte)
     return ESCAPES[byte] or ("\\u%04x"):format(byte:byte())
 end
 
+local function code_point_escape(first, rest)
+    local second, third = rest:byte(1, 2)
+    local code = (first:byte() % 16 * 64 + second % 64) * 64 + third % 64
+    return ("\\u%04x"):format(code)
+end
+
+-- Outside ASCII: bytes that are no UTF-8 become U+FFFD; the controls of C1, line separators and
+-- what turns the direction of writing are escaped, since viewers obey them. Both formats have such
+-- bytes only between quotes, of which the first keeps a byte order mark from being taken for one.
+local function harmless(quoted_text)
+    if not quoted_text:find("[\128-\255]") then
+        return quoted_text
+    end
+    return (core.http.decode(quoted_text, "utf-8")
+        :gsub("\194([\128-\159])", escape_byte)
+        :gsub("(\226)(\128[\168-\174])", code_point_escape)
+        :gsub("(\226)(\129[\166-\169])", code_point_escape))
+end
+
 local function quoted(text)
-    return '"' .. text:gsub('[%c"\\]', escape_byte) .. '"'
+    return harmless('"' .. text:gsub('[%c"\\]', escape_byte) .. '"')
 end
 
 -- An error object may have a __tostring that fails.
@@ -42,45 +61,62 @@ local function logfmt_value(value)
     if type(value) == "number" and is_finite(value) then
         return json.encode_number(value)
     end
-    local text = shown(value)
+    local text = type(value) == "string" and value or shown(value)
     return text:find("^[%w._:/+@-]+$") and text or quoted(text)
 end
 
 local function json_value(value)
     local kind = type(value)
-    return json.encode((kind == "number" or kind == "boolean") and value or shown(value))
+    if kind == "number" or kind == "boolean" then
+        return json.encode(value)
+    end
+    return harmless(json.encode(shown(value)))
 end
+
+-- Used again for each line: a server writes one for each request.
+local parts = { "time=", nil, " level=", nil, " message=" }
 
 -- The message is quoted whether it needs it or not: so are those of a runner.
 local function logfmt_line(time, level, message, names, values)
-    local parts = { "time=", time, " level=", level, " message=", quoted(message) }
-    local n = #parts
+    parts[2], parts[4], parts[6] = time, level, quoted(message)
+    local n = 6
     for _, name in ipairs(names) do
         parts[n + 1], parts[n + 2], parts[n + 3], parts[n + 4] =
             " ", name, "=", logfmt_value(values[name])
         n = n + 4
     end
-    return table.concat(parts)
+    return table.concat(parts, "", 1, n)
 end
 
 local function json_line(time, level, message, names, values)
-    local parts = { ('{"time":"%s","level":"%s","message":'):format(time, level),
-        json.encode(message) }
+    local members = { ('{"time":"%s","level":"%s","message":'):format(time, level),
+        json_value(message) }
     for _, name in ipairs(names) do
-        parts[#parts + 1] = (',"%s":'):format(name) .. json_value(values[name])
+        members[#members + 1] = (',"%s":'):format(name) .. json_value(values[name])
     end
-    return table.concat(parts) .. "}"
+    return table.concat(members) .. "}"
 end
 
 local LINES = { logfmt = logfmt_line, json = json_line }
 
 local OWN_NAMES = { time = true, level = true, message = true }
 
+-- Names that were looked at and need no care; a program has a few dozen.
+local plain_names = {}
+
+local function is_plain(name)
+    if plain_names[name] == nil then
+        plain_names[name] = type(name) == "string" and not OWN_NAMES[name]
+            and name:find("^[%w._-]+$") ~= nil
+    end
+    return plain_names[name]
+end
+
 -- The names of the fields in order, and the values by name; nil if a name needs a closer look.
 local function in_plain_order(given)
     local names = {}
     for key in pairs(given) do
-        if type(key) ~= "string" or OWN_NAMES[key] or not key:find("^[%w._-]+$") then
+        if not is_plain(key) then
             return nil
         end
         names[#names + 1] = key
@@ -105,25 +141,6 @@ local function in_order(given)
         names[i], values[name] = name, given[key]
     end
     return names, values
-end
-
-local function code_point_escape(first, rest)
-    local second, third = rest:byte(1, 2)
-    local code = (first:byte() % 16 * 64 + second % 64) * 64 + third % 64
-    return ("\\u%04x"):format(code)
-end
-
--- Outside ASCII: bytes that are no UTF-8 become U+FFFD; the controls of C1, line separators and
--- what turns the direction of writing are escaped, since viewers obey them. Both formats have such
--- bytes only between quotes. A line begins with ASCII, so none is taken for a byte order mark.
-local function harmless(line)
-    if not line:find("[\128-\255]") then
-        return line
-    end
-    return (core.http.decode(line, "utf-8")
-        :gsub("\194([\128-\159])", escape_byte)
-        :gsub("(\226)(\128[\168-\174])", code_point_escape)
-        :gsub("(\226)(\129[\166-\169])", code_point_escape))
 end
 
 -- The second that was named last: a busy server logs thousands of lines in one.
@@ -168,7 +185,7 @@ function methods:write(level, message, given)
         names, values = in_order(given)
     end
     local line = LINES[self._format](timestamp(core.now()), level, shown(message), names, values)
-    self._write(harmless(line) .. "\n")
+    self._write(line .. "\n")
 end
 
 --- Says from which level on lines are written.
