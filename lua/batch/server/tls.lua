@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: MIT
 
 --- TLS for the server: a context from PEM files, HTTP/2 or HTTP/1.1 by ALPN, TLS 1.2 and later.
+-- What may be wrong with the files is looked for before luaossl is asked: with OpenSSL 3 each of
+-- its failures reads the reason from memory that is freed already.
 
 local context = require "openssl.ssl.context"
 local chain = require "openssl.x509.chain"
@@ -9,6 +11,7 @@ local x509 = require "openssl.x509"
 local http_tls = require "http.tls"
 
 local CERTIFICATE = "%-%-%-%-%-BEGIN [^\n]*CERTIFICATE%-%-%-%-%-.-%-%-%-%-%-END [^\n]*%-%-%-%-%-"
+local KEY = "%-%-%-%-%-BEGIN [^\n]*PRIVATE KEY%-%-%-%-%-.-%-%-%-%-%-END [^\n]*%-%-%-%-%-"
 
 local tls = {}
 
@@ -56,9 +59,13 @@ local function read_key(path)
         -- OpenSSL would ask for the passphrase on the terminal.
         return nil, path .. " holds a key that is encrypted"
     end
-    local is_fine, key = pcall(pkey.new, text, "PEM")
-    if not is_fine then
+    local pem = text:match(KEY)
+    if not pem then
         return nil, path .. " holds no private key in PEM form"
+    end
+    local is_fine, key = pcall(pkey.new, pem, "PEM")
+    if not is_fine then
+        return nil, path .. " holds a private key that is malformed"
     end
     return key
 end
@@ -100,11 +107,13 @@ function tls.load(certificate_path, key_path)
     if not key then
         return nil, message
     end
-    local made = new_context()
-    if not pcall(made.setCertificate, made, certificate) then
-        return nil, certificate_path .. " holds a certificate that cannot be used"
-    elseif not pcall(made.setPrivateKey, made, key) then
+    if certificate:getPublicKey():toPEM("public") ~= key:toPEM("public") then
         return nil, key_path .. " is not the key of the certificate in " .. certificate_path
+    end
+    local made = new_context()
+    if not pcall(made.setCertificate, made, certificate)
+        or not pcall(made.setPrivateKey, made, key) then
+        return nil, certificate_path .. " holds a certificate that cannot be used"
     end
     made:setCertificateChain(others)
     return made
