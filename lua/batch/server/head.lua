@@ -9,6 +9,7 @@ local REQUEST_LINE = "^(" .. TOKEN .. ") ([^%c ]+) HTTP/(%d)%.(%d)\r\n()"
 local FIELD = "^(" .. TOKEN .. "):[ \t]*([^%z\1-\8\10-\31\127]*)\r\n()"
 -- Further digits would leave the integers that a double holds.
 local MAX_LENGTH_DIGITS = 15
+local SPACE, TAB, SLASH = 32, 9, 47
 
 local head = {}
 
@@ -24,7 +25,8 @@ local function parse_fields(text, position, max_fields)
         if n_fields > max_fields then
             return nil, 431, "more than " .. max_fields .. " header fields"
         end
-        if value:find("[ \t]$") then
+        local last = value:byte(-1)
+        if last == SPACE or last == TAB then
             value = value:match("^(.-)[ \t]*$")
         end
         name = name:lower()
@@ -43,7 +45,7 @@ end
 -- @treturn[1] string|nil query
 -- @treturn[2] nil it is malformed
 function head.split_target(target)
-    if target:sub(1, 1) ~= "/" then
+    if target:byte() ~= SLASH then
         if target == "*" then
             return target
         end
@@ -56,8 +58,11 @@ function head.split_target(target)
     if target:find("[#\128-\255]") then
         return nil
     end
-    local path, query = target:match("^([^?]*)%?(.*)$")
-    return path or target, query
+    local mark = target:find("?", 1, true)
+    if mark then
+        return target:sub(1, mark - 1), target:sub(mark + 1)
+    end
+    return target
 end
 
 -- Whether a comma-separated list has the word, in any case.
@@ -146,6 +151,8 @@ local function parse_request_line(text)
     }, position
 end
 
+local checks = { check_host, find_body, find_expectation }
+
 --- Parses a head.
 -- @tparam string text from the request line to the empty line that ends it, both included
 -- @tparam table limits `head_fields`, `request_line_bytes`
@@ -156,9 +163,6 @@ end
 -- @treturn[2] string what is wrong
 -- @treturn[2] table|nil as much of the request as was understood, for the log
 function head.parse(text, limits)
-    if text:find("[^\r]\n") or text:find("\r[^\n]") then
-        return nil, 400, "a line must end in CR LF"
-    end
     local request, position, message = parse_request_line(text)
     if not request then
         return nil, position, message
@@ -170,7 +174,7 @@ function head.parse(text, limits)
         return nil, status, why, request
     end
     request.fields = fields
-    for _, check in ipairs { check_host, find_body, find_expectation } do
+    for _, check in ipairs(checks) do
         local is_fine, bad_status, bad = check(request, fields)
         if not is_fine then
             return nil, bad_status, bad, request
