@@ -7,14 +7,15 @@ local h2_client = require "spec.support.h2_client"
 local http_server = require "spec.support.http_server"
 
 local eventually = http_server.eventually
-local pack = string.pack
+local bytes_of, setting = h2_client.bytes_of, h2_client.setting
+local unpack = table.unpack or unpack
 
 local NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR = 0x0, 0x1, 0x2
 local FLOW_CONTROL_ERROR, REFUSED_STREAM, CALM = 0x3, 0x7, 0xb
 local PRIOR = "--http2-prior-knowledge "
 
 local function code_of(frame)
-    return frame and string.unpack(">I4", frame.payload)
+    return frame and h2_client.number_of(frame.payload)
 end
 
 describe("over HTTP/2 the server", function()
@@ -72,7 +73,7 @@ describe("over HTTP/2 the server", function()
         local client = connect()
         client:request(1, "GET", "/events")
         assert.equal(": hello\n\n", client:await("DATA", 1).payload)
-        client:send("RST_STREAM", 0, 1, pack(">I4", 8))
+        client:send("RST_STREAM", 0, 1, bytes_of(8, 4))
         assert.is_true(eventually(function() return server:n_finished() == n_before + 1 end))
         client:request(3, "GET", "/events")
         client:await("DATA", 3)
@@ -118,7 +119,7 @@ describe("over HTTP/2 the server", function()
     end)
 
     it("keeps to the small header table that a client asks for", function()
-        local client = connect(pack(">I2I4", 1, 0))
+        local client = connect(setting(1, 0))
         for id = 1, 9, 2 do
             client:request(id, "GET", "/a")
             local headers = client:await("HEADERS", id)
@@ -131,7 +132,7 @@ describe("over HTTP/2 the server", function()
 
     it("refuses streams beyond the limit that it announced", function()
         local client = connect()
-        assert.matches(pack(">I2I4", 3, 10), client:await("SETTINGS").payload, 1, true)
+        assert.matches(setting(3, 10), client:await("SETTINGS").payload, 1, true)
         for id = 1, 21, 2 do
             client:request(id, "GET", "/events")
         end
@@ -165,7 +166,7 @@ describe("over HTTP/2 the server", function()
         end))
         assert.equal(CALM, annoy(function(client, i)
             return client:request(2 * i - 1, "GET", "/events")
-                and client:send("RST_STREAM", 0, 2 * i - 1, pack(">I4", 8))
+                and client:send("RST_STREAM", 0, 2 * i - 1, bytes_of(8, 4))
         end))
         assert.equal(CALM, annoy(function(client, i)
             if i == 1 then
@@ -206,8 +207,8 @@ describe("over HTTP/2 the server", function()
         for name, frames in pairs {
             first_is_no_settings = false,
             idle_data = { "DATA", 0, 1, "x" },
-            idle_reset = { "RST_STREAM", 0, 1, pack(">I4", 0) },
-            idle_window = { "WINDOW_UPDATE", 0, 1, pack(">I4", 1) },
+            idle_reset = { "RST_STREAM", 0, 1, bytes_of(0, 4) },
+            idle_window = { "WINDOW_UPDATE", 0, 1, bytes_of(1, 4) },
             even = { "HEADERS", 5, 2, "\130\132\134" },
             zero = { "HEADERS", 5, 0, "\130\132\134" },
             padding = { "HEADERS", 13, 1, "\255\130" },
@@ -215,7 +216,7 @@ describe("over HTTP/2 the server", function()
             table_index = { "HEADERS", 5, 1, "\255\255\255\127" },
             cut_block = { "HEADERS", 5, 1, "\130\132\134\65\127" },
             no_path = { "HEADERS", 5, 1, "\130\134" },
-            window = { "WINDOW_UPDATE", 0, 0, pack(">I4", 0) },
+            window = { "WINDOW_UPDATE", 0, 0, bytes_of(0, 4) },
             short_ping = { "PING", 0, 0, "1" },
             settings = { "SETTINGS", 0, 0, "\0\4\255\255\255\255" },
             lonely = { "CONTINUATION", 4, 1, "" },
@@ -224,7 +225,7 @@ describe("over HTTP/2 the server", function()
             client:send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
             if frames then
                 client:send(h2_client.frame("SETTINGS", 0, 0, ""))
-                client:send(h2_client.frame(table.unpack(frames)))
+                client:send(h2_client.frame(unpack(frames)))
             else
                 client:send(h2_client.frame("PING", 0, 0, "12345678"))
             end
@@ -251,10 +252,10 @@ describe("over HTTP/2 the server", function()
 
     it("gives up an answer that its client does not take", function()
         local n_before = server:n_finished()
-        local windowless = connect(pack(">I2I4", 4, 0))
+        local windowless = connect(setting(4, 0))
         windowless:request(1, "GET", "/endless")
-        local deaf = connect(pack(">I2I4", 4, 2 ^ 31 - 1))
-        deaf:send("WINDOW_UPDATE", 0, 0, pack(">I4", 2 ^ 30))
+        local deaf = connect(setting(4, 2 ^ 31 - 1))
+        deaf:send("WINDOW_UPDATE", 0, 0, bytes_of(2 ^ 30, 4))
         deaf:request(1, "GET", "/endless")
         assert.is_true(eventually(function() return server:n_finished() == n_before + 2 end, 5))
         windowless:close()

@@ -18,8 +18,26 @@ end
 
 local END_STREAM, END_HEADERS = 1, 4
 
+-- A number as so many bytes, the high ones first. Not string.pack, which LuaJIT lacks.
+local function bytes_of(number, n_bytes)
+    local bytes = ""
+    for _ = 1, n_bytes do
+        bytes = string.char(number % 256) .. bytes
+        number = math.floor(number / 256)
+    end
+    return bytes
+end
+
+local function number_of(bytes)
+    local number = 0
+    for i = 1, #bytes do
+        number = number * 256 + bytes:byte(i)
+    end
+    return number
+end
+
 local function frame(name, flags, id, payload)
-    return string.pack(">I3BBI4", #payload, TYPES[name], flags, id) .. payload
+    return bytes_of(#payload, 3) .. string.char(TYPES[name], flags) .. bytes_of(id, 4) .. payload
 end
 
 -- A literal field that no table remembers.
@@ -32,7 +50,7 @@ local function field(name, value)
         local digits = "\127"
         n = n - 127
         while n >= 128 do
-            digits, n = digits .. string.char(n % 128 + 128), n // 128
+            digits, n = digits .. string.char(n % 128 + 128), math.floor(n / 128)
         end
         return digits .. string.char(n) .. bytes
     end
@@ -76,7 +94,9 @@ end
 function H2:next()
     while true do
         if #self.buffer >= 9 then
-            local size, number, flags, id = string.unpack(">I3BBI4", self.buffer)
+            local size = number_of(self.buffer:sub(1, 3))
+            local number, flags = self.buffer:byte(4, 5)
+            local id = number_of(self.buffer:sub(6, 9))
             if #self.buffer >= 9 + size then
                 local payload = self.buffer:sub(10, 9 + size)
                 self.buffer = self.buffer:sub(10 + size)
@@ -106,7 +126,7 @@ end
 --- Reads to the server's GOAWAY and gives its code; nil if it closes without.
 function H2:goodbye()
     local found = self:await("GOAWAY")
-    return found and select(2, string.unpack(">I4I4", found.payload))
+    return found and number_of(found.payload:sub(5, 8))
 end
 
 --- The data of a stream up to its end.
@@ -125,5 +145,10 @@ function H2:close()
     self.client:close()
 end
 
-return { connect = connect, frame = frame, field = field, END_STREAM = END_STREAM,
-    END_HEADERS = END_HEADERS }
+--- A setting as it stands in SETTINGS.
+local function setting(id, value)
+    return bytes_of(id, 2) .. bytes_of(value, 4)
+end
+
+return { connect = connect, setting = setting, bytes_of = bytes_of, number_of = number_of,
+    frame = frame, END_STREAM = END_STREAM, END_HEADERS = END_HEADERS }
