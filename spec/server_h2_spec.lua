@@ -236,6 +236,20 @@ describe("over HTTP/2 the server", function()
         assert.is_true(tonumber(server:curl("http://{}/memory")) < before + 500)
     end)
 
+    it("does not bother the log with a client that goes in the middle of a frame", function()
+        local n_before = #server.folder:lines("log")
+        for n = 1, 20 do
+            local client = connect()
+            client.client:send(h2_client.frame("HEADERS", 5, 1, "\130\132\134"):sub(1, n - 1))
+            client:close()
+        end
+        server:curl("http://{}/last")
+        server:logged("path=/last")
+        for _, line in ipairs { unpack(server.folder:lines("log"), n_before + 1) } do
+            assert.matches("^info request ", line)
+        end
+    end)
+
     it("cuts off who is silent, slow to begin, slow with headers, or with a body", function()
         local silent = connect()
         assert.equal(NO_ERROR, silent:goodbye())

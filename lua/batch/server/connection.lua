@@ -97,10 +97,18 @@ end
 function Connection:run()
     local is_fine, reason = xpcall(serve, debug.traceback, self)
     if not is_fine and not self.wire.is_closed then
-        answer.report(self.server, tostring(reason), {})
+        self:report(reason)
     end
     self.server.n_active = self.server.n_active - self.n_answering
     self:close()
+end
+
+--- Tells the log what ended it. Hardly an error of this side: what lua-http does not understand of
+-- a client's frames it raises.
+function Connection:report(reason)
+    self.server.log:write("warn", "connection failed", {
+        error = tostring(reason), peer = self.peer,
+    })
 end
 
 --- Ends it at once. A second call does nothing.

@@ -224,6 +224,8 @@ function h2.serve(owner)
     local self = new_session(owner)
     local is_fine, result = xpcall(read_loop, debug.traceback, self)
     local is_goodbye_due = not self.is_gone and not owner.wire.is_closed
+    -- lua-http raises over the half of a frame that a client leaves behind: no news.
+    local is_news = not is_fine and is_goodbye_due and not self.socket:eof("r")
     if is_goodbye_due then
         pcall(self._go_away, self)
         n_waiting(self)
@@ -236,8 +238,8 @@ function h2.serve(owner)
     while self.n_answering > 0 do
         poll(self.answered)
     end
-    if not is_fine and not self.server.is_closed then
-        answer.report(self.server, tostring(result), {})
+    if is_news then
+        owner:report(result)
     end
 end
 
