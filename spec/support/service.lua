@@ -130,7 +130,7 @@ end
 
 --- Starts a server, and does not wait for it.
 -- @tparam[opt] table|string config as for `config_text`
--- @tparam[opt] string variables of the shell, such as "A=1"
+-- @tparam[opt] string variables of the shell, such as "A=1", or a program that runs it
 local function launch(config, variables)
     local self = setmetatable({
         config = new_path "toml", out = new_path "out", log_path = new_path "log",
@@ -149,11 +149,12 @@ end
 local function start(config, variables)
     local self = launch(config, variables)
     local address = eventually(function()
-        local line = self:line_with 'message="listening"'
+        local line = self:line_with '"listening"'
         assert(line or not self:exit_code(), "the server has ended: " .. self:log())
-        return line and line:match "address=(%S+)"
+        return line and (line:match 'address=(%S+)' or line:match '"address":("[^"]+)')
     end, 20)
-    local path = address:match '^"?unix:([^"]+)'
+    address = address:gsub('"', "")
+    local path = address:match "^unix:(.+)"
     self.arguments = path and "--unix-socket " .. path or ""
     local scheme = read(self.config):find '\n%s*tls_key%s*=%s*"[^"]' and "https" or "http"
     self.base = scheme .. "://" .. (path and "localhost" or address)
