@@ -258,7 +258,7 @@ end
 function Service:await_status(id, status, arguments)
     return eventually(function()
         local answer = self:curl("/v1/batches/" .. id, arguments)
-        return answer.body:find('"status":"' .. status .. '"', 1, true) and answer
+        return answer.body:match '^{"job":{"id":"[^"]+","status":"(%l+)"' == status and answer
     end, 20)
 end
 
