@@ -49,9 +49,13 @@ static void report_failure(void *context, int status, const char *text) {
 
 // --- opening ---
 
+static int64_t setup_patience_ms(const struct runner *runner) {
+    return runner->config.patience_ms ? runner->config.patience_ms : SETUP_PATIENCE_MS;
+}
+
 static int become_owner(struct runner *runner, struct fault *fault) {
     struct store *store = runner->store;
-    int status = store->ops->begin(store, SETUP_PATIENCE_MS);
+    int status = store->ops->begin(store, setup_patience_ms(runner));
     if (!status)
         status =
             store->ops->insert_owner(store, runner->pid, runner_now_ms(runner), &runner->owner);
@@ -75,7 +79,7 @@ static int reap_next(struct runner *runner, int64_t *inout_after) {
     struct store *store = runner->store;
     struct owner_row owner;
     struct reap reap = {0};
-    int status = store->ops->begin(store, SETUP_PATIENCE_MS);
+    int status = store->ops->begin(store, setup_patience_ms(runner));
     if (!status)
         status = store->ops->next_owner(store, *inout_after, &owner);
     if (!status)
@@ -109,7 +113,7 @@ static int open_store(struct runner *runner, struct fault *fault) {
     int status = owners_open(&runner->place, &runner->owners, fault);
     if (status)
         return status;
-    status = owners_begin_setup(runner->owners, SETUP_PATIENCE_MS, fault);
+    status = owners_begin_setup(runner->owners, setup_patience_ms(runner), fault);
     if (status)
         return status;
     status = store_open(&runner->place, runner->config.durability, true, &runner->store, fault);

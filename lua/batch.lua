@@ -66,8 +66,9 @@ end
 -- Of a runner that fetches nothing itself, and was told nothing about how its targets are fetched.
 local NO_FETCH = { kind = "module", source = "" }
 
--- Opens a runner after the fields were checked. clock: a virtual one, for tests.
-local function open(config, executor, clock, is_fetch_given)
+-- Opens a runner after the fields were checked. inner: what users do not set: `clock`, a virtual
+-- one for tests; `patience`, the seconds that a locked store is waited for.
+local function open(config, executor, inner, is_fetch_given)
     local fetch, message = NO_FETCH, nil
     if executor == "threads" or is_fetch_given then
         fetch, message = prepare_fetch(config.fetch)
@@ -80,7 +81,7 @@ local function open(config, executor, clock, is_fetch_given)
         settings[name] = value
     end
     settings.executor = executor
-    settings.clock = clock
+    settings.clock, settings.patience = inner.clock, inner.patience
     settings.fetch_kind = fetch.kind
     settings.fetch = fetch.source
     settings.path = package.path
@@ -98,7 +99,7 @@ local function open(config, executor, clock, is_fetch_given)
     })
 end
 
-local function check_and_open(config, executor, clock)
+local function check_and_open(config, executor, inner)
     if config ~= nil and type(config) ~= "table" then
         error("config must be a table, got " .. type(config), 3)
     end
@@ -106,7 +107,7 @@ local function check_and_open(config, executor, clock)
     if not full then
         return nil, message, code
     end
-    return open(full, executor or full.executor, clock, config and config.fetch)
+    return open(full, executor or full.executor, inner, config and config.fetch)
 end
 
 --- Opens a runner on a store, which it makes if there is none.
@@ -117,7 +118,7 @@ end
 -- @treturn[2] string `invalid` (a field, or a fetch that cannot be used) or `store`
 -- @raise if config is no table
 local function new(config)
-    return check_and_open(config, nil, nil)
+    return check_and_open(config, nil, {})
 end
 
 --- Opens a store without workers: submits, reads and cancels; some runner on the same store works.
@@ -125,7 +126,7 @@ end
 -- @treturn batch.runner a runner without `take`, `finish`, `fail`, `later` and `drain`
 -- @see new
 local function client(config)
-    return check_and_open(config, "none", nil)
+    return check_and_open(config, "none", {})
 end
 
 --- Opens a store alone, for its upkeep.
@@ -171,6 +172,11 @@ return {
 
     -- For batch.testing: a runner on a virtual clock.
     _new_on_clock = function(config, clock)
-        return check_and_open(config, nil, clock)
+        return check_and_open(config, nil, { clock = clock })
+    end,
+
+    -- For event loops, which must not wait: locks are waited for so many seconds at most.
+    _new_with_patience = function(config, seconds)
+        return check_and_open(config, nil, { patience = seconds })
     end,
 }

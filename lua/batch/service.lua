@@ -17,8 +17,8 @@ local systemd = require "batch.systemd"
 
 -- Between two tries to open the store; doubles.
 local FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.5, 10
--- Between two looks whether all that ran has ended.
-local CLOSE_LOOK_SECONDS = 0.02
+local RETRY_PATIENCE_SECONDS = 0.05 -- with a lock: a try holds up whoever is served meanwhile
+local CLOSE_LOOK_SECONDS = 0.02 -- between two looks whether all that ran has ended
 -- Signals that come closer together are one: who signals a process and its group, as timeout(1)
 -- does, means no hurry by it.
 local ONE_SIGNAL_SECONDS = 0.01
@@ -73,8 +73,8 @@ local function attach(self, runner)
 end
 
 -- Returns true, or nil, message and code.
-local function open_runner(self)
-    local runner, message, code = batch.new(self._fields)
+local function open_runner(self, patience)
+    local runner, message, code = batch._new_with_patience(self._fields, patience)
     if not runner then
         return nil, message, code
     end
@@ -90,7 +90,7 @@ local function keep_trying(self)
         if self._is_closing then
             return
         end
-        local is_open, message = open_runner(self)
+        local is_open, message = open_runner(self, RETRY_PATIENCE_SECONDS)
         if is_open then
             log(self, "info", "the store is open", { store = self._fields.store })
             return
