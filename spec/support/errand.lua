@@ -53,6 +53,17 @@ function verbs.await(path, ctx)
     return "it is there"
 end
 
+-- A page, without the web.
+function verbs.https(word, ctx)
+    if word:find "/missing$" then
+        return nil, "HTTP 404 Not Found"
+    elseif word:find "/slow$" then
+        return verbs.nap("30", ctx)
+    end
+    local meta = { status = 200, url = "https:" .. word, title = "Example Domain" }
+    return { content = "# Example Domain\n\nThis domain is for use in documents.\n", meta = meta }
+end
+
 return function(target, ctx)
     local verb, word = target.url:match "^(%l+):([^#]*)"
     return verbs[verb](word, ctx)
