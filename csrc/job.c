@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const char *const names[JOB_N_STATUSES] = {
     [JOB_QUEUED] = "queued",   [JOB_RUNNING] = "running", [JOB_DONE] = "done",
@@ -58,13 +59,31 @@ enum job_status job_ending(int64_t targets_total, int64_t targets_failed) {
     return targets_failed == targets_total ? JOB_FAILED : JOB_PARTIAL;
 }
 
+// How far the system's clock was inside of that millisecond, in 4096ths: its end when it is over
+// since. -1 when the clock shows quite another time, as it does beside a virtual one.
+static int fraction_of(int64_t now_ms) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t late_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - now_ms;
+    if (late_ms < 0 || late_ms > 1000)
+        return -1;
+    return late_ms ? 4095 : (int)(now.tv_nsec % 1000000 * 4096 / 1000000);
+}
+
+// The twelve bits behind the moment continue it (RFC 9562, section 6.2, method 3): a list of jobs
+// that looks for its place by the id of one that is gone would lose those of the same millisecond.
 int job_id_make(int64_t now_ms, char out_id[JOB_ID_SIZE]) {
     unsigned char b[16];
+    int fraction = fraction_of(now_ms);
     out_id[0] = '\0';
     if (RAND_bytes(b + 6, 10) != 1)
         return STATUS_STORE;
     for (int i = 0; i < 6; i++)
         b[i] = (unsigned char)(now_ms >> (40 - 8 * i));
+    if (fraction >= 0) {
+        b[6] = (unsigned char)(fraction >> 8);
+        b[7] = (unsigned char)fraction;
+    }
     b[6] = (unsigned char)(0x70 | (b[6] & 0x0f));  // version 7
     b[8] = (unsigned char)(0x80 | (b[8] & 0x3f));  // variant 10
     snprintf(out_id, JOB_ID_SIZE,

@@ -35,8 +35,8 @@ bool job_may_become(int from, int to);
 // What a job ends as when all of its targets have an outcome.
 enum job_status job_ending(int64_t targets_total, int64_t targets_failed);
 
-// Writes a fresh UUIDv7 of that moment. Returns 0, or STATUS_STORE when the system has no
-// randomness.
+// Writes a fresh UUIDv7 of that moment; those of one clock sort as they were made. Returns 0, or
+// STATUS_STORE when the system has no randomness.
 int job_id_make(int64_t now_ms, char out_id[JOB_ID_SIZE]);
 
 // Whether this is the text of an id: 36 characters, lower-case hex and hyphens.

@@ -79,7 +79,12 @@ static void bind_text(sqlite3_stmt *statement, int place, struct bytes text) {
 
 int sqlite_list_jobs(struct store *store, const struct job_filter *filter,
                      struct store_cursor **out_cursor) {
-    enum sql sql = filter->caller.start ? SQL_LIST_JOBS_OF_CALLER : SQL_LIST_JOBS;
+    bool is_callers = filter->caller.start != NULL;
+    enum sql sql = is_callers ? SQL_LIST_JOBS_OF_CALLER : SQL_LIST_JOBS;
+    if (filter->status >= 0 && job_is_live(filter->status))
+        sql = is_callers ? SQL_LIST_LIVE_OF_CALLER : SQL_LIST_LIVE;
+    else if (filter->status >= 0)
+        sql = is_callers ? SQL_LIST_ENDED_OF_CALLER : SQL_LIST_ENDED;
     int status = open_cursor((struct sqlite *)store, sql, false, out_cursor);
     if (status)
         return status;

@@ -17,10 +17,21 @@
     " bytes, created_at, started_at, finished_at, expires_at, attempts, busy_ms, deaths "
 
 // Where a page of jobs goes on. A job that was dropped since the last page still has its place in
-// time, which its id tells.
+// time, which its id tells: behind the next older one. A look at one neighbour, not at all that are
+// newer: of those, one made while the clock was wrong could have any key.
 #define KEY_OF_BEFORE                                                                              \
     "coalesce((select key from job where id = ?3),\n"                                              \
-    "    (select min(key) from job where id > ?3), 9223372036854775807)"
+    "    (select key + 1 from job where id < ?3 order by id desc limit 1), 0)"
+
+// A page of jobs. Each condition has an index that gives its jobs newest first; one statement for
+// all, "?2 is null or status = ?2", would have none, and walk over all jobs to find a rare status.
+// Live jobs are few beside those that have ended, and are sorted.
+#define LIST_JOBS(from, condition)                                                                 \
+    "select" JOB_COLUMNS "from " from "\n"                                                         \
+    "where " condition "\n"                                                                        \
+    "  and key < iif(?3 is null, 9223372036854775807, " KEY_OF_BEFORE ")\n"                        \
+    "order by key desc\n"                                                                          \
+    "limit ?4"
 
 #define OUTCOME_COLUMNS " o.meta, o.error, o.hint, o.attempts, o.started_at, o.finished_at "
 
@@ -87,6 +98,9 @@ const char *const sql_migrations[SQL_SCHEMA_VERSION] = {
     "  finished_bytes integer not null\n"
     ") strict;\n"
     "insert into gauge values (1, 0, 0);\n",
+    "create index job_ended on job (status) where finished_at is not null;\n"
+    "create index job_caller_ended on job (caller, status)\n"
+    "  where finished_at is not null;\n",
 };
 
 const char *const sql_texts[SQL_N_STATEMENTS] = {
@@ -170,18 +184,14 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                         "where job = ?1 and idx >= ?2\n"
                         "order by idx\n"
                         "limit ?3",
-    // One for all jobs, one that the index on callers serves: a rare caller's jobs may lie far
-    // apart.
-    [SQL_LIST_JOBS] = "select" JOB_COLUMNS "from job\n"
-                      "where (?2 is null or status = ?2)\n"
-                      "  and (?3 is null or key < " KEY_OF_BEFORE ")\n"
-                      "order by key desc\n"
-                      "limit ?4",
-    [SQL_LIST_JOBS_OF_CALLER] = "select" JOB_COLUMNS "from job\n"
-                                "where caller = ?1 and (?2 is null or status = ?2)\n"
-                                "  and (?3 is null or key < " KEY_OF_BEFORE ")\n"
-                                "order by key desc\n"
-                                "limit ?4",
+    [SQL_LIST_JOBS] = LIST_JOBS("job", "true"),
+    [SQL_LIST_JOBS_OF_CALLER] = LIST_JOBS("job", "caller = ?1"),
+    [SQL_LIST_ENDED] = LIST_JOBS("job", "finished_at is not null and status = ?2"),
+    [SQL_LIST_ENDED_OF_CALLER] =
+        LIST_JOBS("job", "finished_at is not null and caller = ?1 and status = ?2"),
+    [SQL_LIST_LIVE] = LIST_JOBS("job indexed by job_live", LIVE " and status = ?2"),
+    [SQL_LIST_LIVE_OF_CALLER] =
+        LIST_JOBS("job indexed by job_live", LIVE " and caller = ?1 and status = ?2"),
     [SQL_LIST_TARGETS] = "select o.seq, t.job, t.idx, t.url, t.options,\n"
                          "  case when ?4 then o.content end,\n"
                          " " OUTCOME_COLUMNS ", null\n"

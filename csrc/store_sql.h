@@ -31,6 +31,10 @@ enum sql {
     SQL_READ_INPUTS,
     SQL_LIST_JOBS,
     SQL_LIST_JOBS_OF_CALLER,
+    SQL_LIST_ENDED,
+    SQL_LIST_ENDED_OF_CALLER,
+    SQL_LIST_LIVE,
+    SQL_LIST_LIVE_OF_CALLER,
     SQL_LIST_TARGETS,
     SQL_LIST_OUTCOMES,
     SQL_LIST_CHANGES,
@@ -69,7 +73,7 @@ enum sql {
 extern const char *const sql_texts[SQL_N_STATEMENTS];
 
 // The schema, a script for each version: scripts[n] leads from version n to n + 1.
-enum { SQL_SCHEMA_VERSION = 1 };
+enum { SQL_SCHEMA_VERSION = 2 };
 extern const char *const sql_migrations[SQL_SCHEMA_VERSION];
 
 #endif

@@ -51,6 +51,32 @@ describe("jobs", function()
         assert.same(ids, paged)
     end)
 
+    it("go on where a page ended whose last job is gone by now", function()
+        local ids = {}
+        for i = 1, 9 do
+            local caller = i % 2 == 1 and "odd" or "even"
+            ids[i] = runner:submit(caller, fresh.targets(1, "u" .. i .. "-"))
+        end
+        runner:drain(function() return "x" end)
+        local function drop(id)
+            fresh.sql(("delete from job where id = '%s'"):format(id))
+        end
+        drop(ids[6])
+        assert.same({ ids[5], ids[4] }, ids_of(runner:jobs { before = ids[6], limit = 2 }))
+        assert.same({ ids[4], ids[2] }, ids_of(runner:jobs { before = ids[6], caller = "even" }))
+        local filter = { before = ids[6], caller = "odd", status = "done", limit = 2 }
+        assert.same({ ids[5], ids[3] }, ids_of(runner:jobs(filter)))
+        drop(ids[5])
+        assert.same({ ids[4], ids[3], ids[2], ids[1] }, ids_of(runner:jobs { before = ids[6] }))
+        drop(ids[9])
+        assert.same({ ids[8], ids[7] }, ids_of(runner:jobs { before = ids[9], limit = 2 }))
+        drop(ids[1])
+        assert.same({}, runner:jobs { before = ids[1] })
+        assert.same({}, runner:jobs { before = "00000000-0000-7000-8000-000000000000" })
+        local newest = runner:jobs { before = "ffffffff-ffff-7fff-bfff-ffffffffffff", limit = 1 }
+        assert.same({ ids[8] }, ids_of(newest))
+    end)
+
     it("are filtered by caller and status", function()
         local done = runner:submit("ann", fresh.targets(1))
         runner:drain(function() return "" end)
@@ -77,6 +103,9 @@ describe("jobs", function()
         end
         assert.same({ running, partial, done }, ids_of(runner:jobs { caller = "ann" }))
         assert.same({ failed }, ids_of(runner:jobs { caller = "bob", status = "failed" }))
+        assert.same({ queued }, ids_of(runner:jobs { caller = "bob", status = "queued" }))
+        assert.same({ running }, ids_of(runner:jobs { status = "running", before = queued }))
+        assert.same({}, runner:jobs { status = "queued", before = queued })
         assert.same({}, runner:jobs { caller = "ann", status = "failed" })
         assert.same({}, runner:jobs { caller = "nobody" })
         assert.same({ partial, done }, ids_of(runner:jobs { caller = "ann", before = running }))

@@ -5,6 +5,7 @@
 #include "job.h"
 
 #include "check.h"
+#include "clock.h"
 #include "status.h"
 
 #include <stdlib.h>
@@ -94,6 +95,22 @@ static void test_ids(void) {
     CHECK("a later one sorts behind", strcmp(id, other) < 0);
 }
 
+static void test_ids_are_in_order(void) {
+    char last[JOB_ID_SIZE], id[JOB_ID_SIZE];
+    int n_in_order = 0;
+    job_id_make(clock_wall_ms(NULL), last);
+    for (int i = 0; i < 200; i++) {
+        int64_t until_us = clock_mono_us(NULL) + 20;
+        while (clock_mono_us(NULL) < until_us)
+            ;
+        job_id_make(clock_wall_ms(NULL), id);
+        n_in_order += strcmp(last, id) < 0;
+        memcpy(last, id, sizeof last);
+    }
+    // Not all: two may be made behind the end of the same millisecond.
+    CHECK("ids made one after the other sort so, inside of a millisecond too", n_in_order >= 190);
+}
+
 static void test_what_is_no_id(void) {
     static const char *const nonsense[] = {
         "",
@@ -118,6 +135,7 @@ int main(void) {
     test_live();
     test_endings();
     test_ids();
+    test_ids_are_in_order();
     test_what_is_no_id();
     return check_report();
 }
