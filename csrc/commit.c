@@ -38,7 +38,7 @@ struct commit_queue {
     int64_t pause_us;      // 0: the last transaction went well
     int64_t resume_at_us;  // while pausing
     bool is_led;
-    bool is_urgent;
+    bool is_urgent;  // for the committer: at once; while pausing, somebody wants an answer
     bool is_closing;
     _Atomic bool is_abandoned;  // closing, and the time for retries is over
     _Atomic bool is_asleep;
@@ -204,6 +204,14 @@ static void wake_committer_locked(struct commit_queue *queue, bool is_urgent) {
         pthread_cond_signal(&queue->work);
 }
 
+// Whether something waits for an answer that no thread leads for.
+static bool has_unanswered(const struct list *list) {
+    const struct commit_item *item = list->first;
+    while (item && (item->has_waiter || !item->give_up_at_us))
+        item = item->next;
+    return item != NULL;
+}
+
 // Leads until nothing waits, or until own has its end: whoever waits for one item must not be kept
 // by what others bring meanwhile.
 static void lead_locked(struct commit_queue *queue, const struct commit_item *own) {
@@ -221,7 +229,9 @@ static void lead_locked(struct commit_queue *queue, const struct commit_item *ow
         prepend_all(&queue->waiting, &kept);
     }
     queue->is_led = false;
-    if (queue->waiting.first && !is_failing)
+    // An answer does not wait for the end of a pause: it came while the last batch failed, or has
+    // still time to wait for a lock, which the next try does.
+    if (queue->waiting.first && (!is_failing || has_unanswered(&queue->waiting)))
         wake_committer_locked(queue, true);
     // Those that came while the last batch failed may lead their own try; the end may be near.
     pthread_cond_broadcast(&queue->finished);
@@ -272,7 +282,7 @@ void commit_leave(struct commit_queue *queue, struct commit_item *item, enum com
     bool is_refused = queue->is_closing;
     if (!is_refused)
         enqueue_locked(queue, item);
-    if (!is_refused && !queue->is_led && !queue->pause_us) {
+    if (!is_refused && !queue->is_led && (!queue->pause_us || by == COMMIT_TO_ANSWER)) {
         if (by == COMMIT_BY_CALLER)
             lead_locked(queue, NULL);
         else if (by != COMMIT_WITH_NEXT)
@@ -304,9 +314,11 @@ static bool is_due_locked(struct commit_queue *queue) {
         return false;
     if (queue->is_abandoned)
         return true;
+    if (queue->is_urgent)
+        return true;
     if (queue->pause_us)
         return clock_mono_us(NULL) >= queue->resume_at_us;
-    return queue->is_urgent || queue->is_closing ||
+    return queue->is_closing ||
            queue->waiting.first->came_at_tick + 1 < queue->tick;
 }
 

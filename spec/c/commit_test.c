@@ -18,10 +18,10 @@ struct stub {
     _Atomic int n_begun;
     int n_committed;
     int n_in_transaction;
-    int fail_from;  // the begin or commit (counted together) that fails first; 0: none
-    int n_failing;  // so many fail from there on
-    int status;     // with this
-    int n_calls;
+    _Atomic int fail_from;  // the begin or commit (counted together) that fails first; 0: none
+    _Atomic int n_failing;  // so many fail from there on
+    _Atomic int status;     // with this
+    _Atomic int n_calls;
     bool is_slow;       // a locked begin takes the time that it was given
     int64_t waited_ms;  // for locks
     int64_t sum;        // of the values of the items that are stored
@@ -333,6 +333,108 @@ static void test_stop_while_locked(void) {
     close_rig(rig);
 }
 
+// Leaves an item that wants an answer. Returns how long that took, in ms.
+static int64_t answer_ms(struct rig *rig, struct item *item) {
+    int64_t began_us = clock_mono_us(NULL);
+    commit_leave(rig->queue, &item->item, COMMIT_TO_ANSWER);
+    CHECK("an answer comes", eventually(&item->n_done, 1));
+    return (clock_mono_us(NULL) - began_us) / 1000;
+}
+
+static void test_answers(void) {
+    struct rig *rig = open_rig();
+    struct item fine = item_of(1), poison = item_of(2), last = item_of(4);
+    poison.apply_status = STATUS_STORE;
+    poison.item.fault = &poison.fault;
+    answer_ms(rig, &fine);
+    answer_ms(rig, &poison);
+    answer_ms(rig, &last);
+    CHECK("an answer is what became of it",
+          !fine.item.status && poison.item.status == STATUS_STORE && !last.item.status);
+    CHECK_TEXT("poison", poison.fault.text);
+    stop(rig, 1000);
+    struct item late = item_of(8);
+    answer_ms(rig, &late);
+    CHECK("also when the queue is closed", late.item.status == STATUS_CLOSED);
+    CHECK("each is given once",
+          fine.n_done + poison.n_done + last.n_done + late.n_done == 4 && rig->stub.sum == 5);
+    close_rig(rig);
+}
+
+// Each failure makes the pause longer: after ten it is as long as pauses get.
+static void test_answers_while_pausing(void) {
+    struct rig *rig = open_rig();
+    struct item kept = item_of(1), asked[10], late = item_of(2);
+    kept.item.must_be_stored = true;
+    fail_calls(rig, 1, 1000000, STATUS_STORE);
+    commit_leave(rig->queue, &kept.item, COMMIT_BY_CALLER);
+    int64_t slowest_ms = 0;
+    for (int i = 0; i < 10; i++) {
+        asked[i] = item_of(100);
+        int64_t ms = answer_ms(rig, &asked[i]);
+        slowest_ms = ms > slowest_ms ? ms : slowest_ms;
+        CHECK("a store that fails is the answer", asked[i].item.status == STATUS_STORE);
+    }
+    CHECK("which does not wait for the next try", slowest_ms < 500);
+    kept.is_held = true;
+    kept.is_applying = false;
+    rig->stub.fail_from = 0;
+    struct item other = item_of(0);
+    commit_leave(rig->queue, &other.item, COMMIT_TO_ANSWER);
+    while (!kept.is_applying)
+        usleep(100);
+    fail_calls(rig, 1, 1000000, STATUS_STORE);
+    int64_t began_us = clock_mono_us(NULL);
+    commit_leave(rig->queue, &late.item, COMMIT_TO_ANSWER);
+    kept.is_held = false;
+    CHECK("one that comes during a try that fails is answered, too", eventually(&late.n_done, 1));
+    CHECK("at once", clock_mono_us(NULL) - began_us < 500000);
+    CHECK("what must be stored still waits", kept.n_done == 0);
+    rig->stub.fail_from = 0;
+    stop(rig, 5000);
+    CHECK("and is stored", kept.n_done == 1 && rig->stub.sum == 1);
+    close_rig(rig);
+}
+
+static void *run_and_time(void *argument) {
+    void **pair = argument;
+    int64_t began_us = clock_mono_us(NULL);
+    commit_run(pair[0], pair[1]);
+    ((struct item *)pair[1])->value = (clock_mono_us(NULL) - began_us) / 1000;
+    return NULL;
+}
+
+static void test_answers_while_locked(void) {
+    struct rig *rig = open_rig();
+    struct item kept = item_of(1), asked = item_of(2), waited = item_of(4), early = item_of(8);
+    kept.item.must_be_stored = true;
+    rig->stub.is_slow = true;
+    fail_calls(rig, 1, 1000000, STATUS_LOCKED);
+    commit_leave(rig->queue, &kept.item, COMMIT_BY_COMMITTER);
+    commit_leave(rig->queue, &early.item, COMMIT_TO_ANSWER);
+    usleep(200000);
+    rig->stub.n_failing = 0;
+    CHECK("a lock that others give up is waited for", eventually(&early.n_done, 1));
+    CHECK("and all is well", !early.item.status && eventually(&kept.n_done, 1));
+    fail_calls(rig, 1, 1000000, STATUS_LOCKED);
+    pthread_t thread;
+    void *pair[] = {rig->queue, &waited.item};
+    pthread_create(&thread, NULL, run_and_time, pair);
+    int64_t began_us = clock_mono_us(NULL);
+    commit_leave(rig->queue, &asked.item, COMMIT_TO_ANSWER);
+    for (int i = 0; i < 12; i++)
+        eventually(&asked.n_done, 1);
+    int64_t asked_ms = (clock_mono_us(NULL) - began_us) / 1000;
+    pthread_join(thread, NULL);
+    CHECK("one that is not given up is the answer", asked.item.status == STATUS_LOCKED);
+    CHECK("as it is for who waits", waited.item.status == STATUS_LOCKED);
+    CHECK("after the same ten seconds",
+          asked_ms >= 9900 && asked_ms < 12000 && waited.value >= 9900 && waited.value < 12000);
+    CHECK("once", asked.n_done == 1 && waited.n_done == 1);
+    rig->stub.n_failing = 0;
+    close_rig(rig);
+}
+
 enum { THREADS = 6, ROUNDS = 400 };
 
 static _Atomic int64_t n_expected;
@@ -345,7 +447,7 @@ static void *hammer(void *argument) {
         left->value = 1;
         left->item = (struct commit_item){.apply = apply, .done = free_item};
         left->item.must_be_stored = true;
-        commit_leave(rig->queue, &left->item, (enum commit_by)(i % 3));
+        commit_leave(rig->queue, &left->item, (enum commit_by)(i % (COMMIT_TO_ANSWER + 1)));
         n_expected += 1 + (commit_run(rig->queue, &run.item) == STATUS_OK);
         if (i % 16 == 0)
             commit_nudge(rig->queue);
@@ -376,6 +478,9 @@ int main(void) {
     test_flood();
     test_stop();
     test_stop_while_locked();
+    test_answers();
+    test_answers_while_pausing();
+    test_answers_while_locked();
     test_stress();
     return check_report();
 }

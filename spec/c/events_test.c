@@ -81,6 +81,65 @@ static void test_bound(void) {
     events_close(events);
 }
 
+static void test_changes(void) {
+    struct events *events;
+    events_open(1 << EVENT_DEPTH, &events);
+    struct event change = {.kind = EVENT_CHANGE}, depth = {.kind = EVENT_DEPTH};
+    events_add(events, &change);
+    CHECK("changes are kept once somebody wants them", !events_take(events));
+    events_want(events, EVENT_CHANGE);
+    for (int i = 0; i < 1000; i++)
+        events_add(events, &change);
+    events_add(events, &depth);
+    events_add(events, &change);
+    struct event *first = events_take(events);
+    CHECK("many are one", first && first->kind == EVENT_CHANGE);
+    events_add(events, &change);
+    struct event *second = events_take(events), *third = events_take(events);
+    CHECK("what came between stays", second && second->kind == EVENT_DEPTH);
+    CHECK("one behind the last look is told again", third && third->kind == EVENT_CHANGE);
+    CHECK("and then no more", !events_take(events) && events_dropped(events) == 0);
+    free(first);
+    free(second);
+    free(third);
+    events_close(events);
+}
+
+static void put_answer(struct events *events, int64_t ticket) {
+    struct event *answer = calloc(1, sizeof *answer);
+    answer->kind = EVENT_ANSWER;
+    answer->number = ticket;
+    events_put(events, answer);
+}
+
+// A list that is full loses nothing that somebody waits for.
+static void test_full_list(void) {
+    enum { ANSWERS = 100 };
+    struct events *events;
+    events_open(1 << EVENT_DEPTH | 1 << EVENT_CHANGE, &events);
+    struct event event = {.kind = EVENT_DEPTH}, change = {.kind = EVENT_CHANGE};
+    for (int i = 0; i < EVENTS_MAX_WAITING; i++)
+        events_add(events, &event);
+    for (int i = 0; i < ANSWERS; i++) {
+        put_answer(events, i);
+        events_add(events, &event);
+        events_add(events, &change);
+    }
+    CHECK("what has no room is counted", events_dropped(events) == ANSWERS);
+    int n_answers = 0, n_changes = 0, n_others = 0;
+    for (struct event *taken; (taken = events_take(events));) {
+        n_changes += taken->kind == EVENT_CHANGE;
+        n_others += taken->kind == EVENT_DEPTH;
+        n_answers += taken->kind == EVENT_ANSWER && taken->number == n_answers;
+        free(taken);
+    }
+    CHECK("each answer is there, in order", n_answers == ANSWERS);
+    CHECK("and the change", n_changes == 1);
+    CHECK("beside what was there before", n_others == EVENTS_MAX_WAITING);
+    put_answer(events, 1);  // left in it: freed with it
+    events_close(events);
+}
+
 enum { WRITERS = 4, EACH = 3000 };
 
 static void *write_events(void *argument) {
@@ -112,6 +171,8 @@ int main(void) {
     test_order();
     test_wanted();
     test_bound();
+    test_changes();
+    test_full_list();
     test_threads();
     return check_report();
 }
