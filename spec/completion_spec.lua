@@ -99,7 +99,8 @@ function offers.zsh(words)
     return run_script("zsh -f", ZSH)
 end
 
-local COMMANDS = "backup check completion manual purge run"
+local COMMANDS = "backup cancel check completion list manual purge results run serve status submit "
+    .. "watch"
 
 for _, name in ipairs { "bash", "fish", "zsh" } do
     describe("completion in " .. name, function()
@@ -121,6 +122,7 @@ for _, name in ipairs { "bash", "fish", "zsh" } do
         it("offers the commands", function()
             assert.equal(COMMANDS, offer "")
             assert.equal("completion", offer "comp")
+
         end)
 
         it("offers a command's own options", function()
@@ -132,6 +134,7 @@ for _, name in ipairs { "bash", "fish", "zsh" } do
         it("offers what an option may be", function()
             assert.equal("auto raw text", offer("run", "--mode", ""))
             assert.equal("bash fish zsh", offer("completion", ""))
+            assert.equal("queued", offer("list", "--status", "q"))
         end)
 
         it("offers files where files are meant, and only there", function()

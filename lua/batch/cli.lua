@@ -11,6 +11,10 @@ local exits = require "batch.cli.exits"
 
 local HELP_COLUMNS = 80
 
+local EXITS_OF_JOBS = "Exit codes: 0 all targets done, or not all yet; 1 some failed, or the job "
+    .. "was cancelled or is unknown; 2 wrong usage, a wrong list or a wrong token; 3 the store or "
+    .. "the server cannot be reached, or refuses for now; 130 interrupted."
+
 -- `module`: for commands that share a file, which then has a table for each; otherwise it is called
 -- as the command.
 local COMMANDS = {
@@ -32,6 +36,53 @@ local COMMANDS = {
             .. "configuration every default holds.",
         epilog = "Exit codes: 0 clean shutdown, 1 the grace ran out or a second signal came, 2 "
             .. "wrong usage or configuration, 3 the address cannot be had.",
+    },
+    {
+        name = "submit",
+        summary = "Hand a list to whoever works on a store, or to a server.",
+        description = "Submits a list as one job and prints the job's id. Something else works on "
+            .. "it: a server, or a program with a runner on the same store. While the job is "
+            .. "kept, the same list of the same caller is the same job.",
+        epilog = EXITS_OF_JOBS,
+    },
+    {
+        name = "status",
+        summary = "Show what a job is doing.",
+        description = "Shows a job and why targets of it failed. Times are in UTC.",
+        epilog = "Exit codes: 0 the job is done or goes on, 1 it ended otherwise or is unknown, 2 "
+            .. "wrong usage or a wrong token, 3 the store or the server cannot be reached.",
+    },
+    {
+        name = "results",
+        summary = "Print the outcomes of a job.",
+        description = "Prints the outcomes that there are as JSON Lines, in the order of the "
+            .. "targets, or with --follow all up to the job's end. Content that is no UTF-8 comes "
+            .. "as base64.",
+        epilog = EXITS_OF_JOBS,
+    },
+    {
+        name = "watch",
+        summary = "Show a job's progress until it ends.",
+        description = "Shows how far a job is until it ends, and goes on when the server was "
+            .. "away for up to a minute. Ctrl-C ends the watching, not the job.",
+        epilog = EXITS_OF_JOBS,
+    },
+    {
+        name = "cancel",
+        summary = "Cancel a job.",
+        description = "Cancels a job. The target that is being fetched still gets its outcome, "
+            .. "no further one is begun.",
+        epilog = "Exit codes: 0 cancelled, 1 it had ended already or is unknown, 2 wrong usage or "
+            .. "a wrong token, 3 the store or the server cannot be reached.",
+    },
+    {
+        name = "list",
+        module = "jobs",
+        summary = "List jobs.",
+        description = "Lists jobs, newest first: of a store all, of a server those that the token "
+            .. "may see. Times are in UTC.",
+        epilog = "Exit codes: 0 listed, 2 wrong usage or a wrong token, 3 the store or the server "
+            .. "cannot be reached.",
     },
     {
         name = "check",

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 
---- Durations and sizes as people write them. Both read text alone, and say nil to what is none.
+--- Durations and sizes as people write them. Both are read from text alone, which says nil to what
+-- is none.
 -- Whether zero is allowed is for the caller to say.
 
 -- The largest duration that Go's syntax holds is 2^63 - 1 nanoseconds.
@@ -85,5 +86,21 @@ local function size(text)
     return bytes <= MAX_BYTES and whole_number(bytes) or nil
 end
 
+local LARGER = { "KiB", "MiB", "GiB", "TiB" }
+
+--- Writes a size for people.
+-- @tparam number bytes
+-- @treturn string with one decimal place, such as "1.5 MiB"
+local function format_size(bytes)
+    local unit = "bytes"
+    for _, larger in ipairs(LARGER) do
+        if bytes < 1024 then
+            break
+        end
+        bytes, unit = bytes / 1024, larger
+    end
+    return (unit == "bytes" and "%d %s" or "%.1f %s"):format(bytes, unit)
+end
+
 --- @export
-return { duration = duration, size = size }
+return { duration = duration, size = size, format_size = format_size }

@@ -211,7 +211,7 @@ end
 local function fish_argument(command, argument)
     local values = argument.words and " -a " .. fish_quote(table.concat(argument.words, " "))
         or argument.is_file and " -F"
-    return values and fish_begin(command) .. values
+    return values and fish_begin(command) .. values or nil
 end
 
 local FISH = [=[

@@ -62,12 +62,12 @@ local function parse(line, mode)
     return target, message
 end
 
-local function visit_line(line, number, visit)
+local function visit_line(line, number, visit, ...)
     line = line:match("^%s*(.-)%s*$")
     if line == "" or line:find("^#") then
         return true
     end
-    return visit(line, number)
+    return visit(line, number, ...)
 end
 
 -- Returns how many lines the file has.
@@ -85,7 +85,7 @@ local function visit_file(name, file, before, visit)
         if n_lines == 1 then
             line = line:gsub(BYTE_ORDER_MARK, "")
         end
-        local is_fine, why = visit_line(line, before + n_lines, visit)
+        local is_fine, why = visit_line(line, before + n_lines, visit, name, n_lines)
         if not is_fine then
             return nil, ("%s:%d: %s"):format(name, n_lines, why)
         end
@@ -99,7 +99,7 @@ local function visit_argument(argument, before, visit)
     if argument:find("://", 1, true) then
         local is_fine, why = false, "a URL must be one line"
         if not argument:find("[\r\n]") then
-            is_fine, why = visit_line(argument, before + 1, visit)
+            is_fine, why = visit_line(argument, before + 1, visit, argument)
         end
         if not is_fine then
             return nil, ("%s: %s"):format(argument, why)
@@ -120,7 +120,8 @@ end
 -- @tparam {string,...} arguments files, `-` for standard input, and URLs (what has `://`), each of
 -- which counts as a line
 -- @tparam function visit called with the line's text, ends and outer blanks cut off, and its number
--- in the whole input, from 1; returns true, or nil and what is wrong, which ends the visit
+-- in the whole input, from 1, then where it stands: the file and the number there, or the URL;
+-- returns true, or nil and what is wrong, which ends the visit
 -- @treturn[1] true
 -- @treturn[2] nil
 -- @treturn[2] string what could not be read, or `file:line: …` for a line that visit refused

@@ -139,7 +139,14 @@ end
 -- @treturn[2] string what failed
 -- @treturn[2] string `broken_pipe` when its reader is gone, else `output`
 function methods:write(outcome, line)
-    local is_written, message, number = self._file:write(encode_outcome(outcome, line), "\n")
+    return self:write_text(encode_outcome(outcome, line), "\n")
+end
+
+--- Writes lines that are encoded already; they may stay in the buffer until `flush`.
+-- @tparam string ... texts, together with the ends of the lines
+-- @return as `write`
+function methods:write_text(...)
+    local is_written, message, number = self._file:write(...)
     if not is_written then
         return refuse(self, message, number)
     end

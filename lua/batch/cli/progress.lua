@@ -55,8 +55,10 @@ local function list_parts(counts, rate)
         { rank = 7, text = ("done %d"):format(counts.done) },
         { rank = 2, text = ("failed %d"):format(counts.failed),
             colour = counts.failed > 0 and RED },
-        { rank = 5, text = ("busy %d"):format(counts.busy) },
     }
+    if counts.busy then
+        parts[#parts + 1] = { rank = 5, text = ("busy %d"):format(counts.busy) }
+    end
     if rate then
         parts[#parts + 1] = { rank = 6, text = format_rate(rate) }
         local left = (counts.total - n_ended) / rate
@@ -95,7 +97,7 @@ local function draw_cells(share, n_cells, cells)
 end
 
 --- Draws the bar as one line that fits.
--- @tparam table counts `total`, `done`, `failed`, `busy`
+-- @tparam table counts `total`, `done`, `failed`, and `busy` if that is known
 -- @tparam ?number rate outcomes a second, nil while unknown
 -- @tparam number width columns to stay within
 -- @tparam table looks `has_colour`, `has_blocks`: booleans

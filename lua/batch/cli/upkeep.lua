@@ -10,24 +10,12 @@ local json = require "batch.json"
 local progress = require "batch.cli.progress"
 local settings = require "batch.cli.settings"
 local terminal = require "batch.cli.terminal"
-
-local UNITS = { "KiB", "MiB", "GiB", "TiB" }
+local units = require "batch.units"
 
 local function declare_store(command)
     command:option("--store", "The store's file. Default: luabatch.db in the current folder.")
         :argname("F")
     command:flag("--json", "Answer in JSON.")
-end
-
-local function format_bytes(bytes)
-    local unit = "bytes"
-    for _, larger in ipairs(UNITS) do
-        if bytes < 1024 then
-            break
-        end
-        bytes, unit = bytes / 1024, larger
-    end
-    return (unit == "bytes" and "%d %s" or "%.1f %s"):format(bytes, unit)
 end
 
 -- Calls work(store), which returns the answer as text, the same as fields for JSON, and the exit
@@ -115,7 +103,7 @@ function backup.execute(args)
             return nil, message
         end
         local seconds, bytes = core.now() - started_at, size_of(out) or 0
-        return ("%s: %s in %.2f s\n"):format(out, format_bytes(bytes), seconds),
+        return ("%s: %s in %.2f s\n"):format(out, units.format_size(bytes), seconds),
             { path = out, bytes = bytes, seconds = math.floor(seconds * 1000 + 0.5) / 1000 },
             exits.done
     end)
