@@ -18,9 +18,11 @@ local INTRODUCTION = {
 
 local STATUSES = {
     { "0", "All targets are done." },
-    { "1", "Some targets failed, or the job was cancelled; a fault was found; an id is unknown." },
+    { "1", "Some targets failed, or the job was cancelled; check found a fault; an id is "
+        .. "unknown." },
     { "2", "Wrong usage, a wrong list or a wrong configuration; nothing was begun." },
-    { "3", "The store or the server could not be reached, or the output not be written." },
+    { "3", "The store or the server could not be reached, or refused for now; or the output "
+        .. "could not be written." },
     { "130", "Interrupted." },
 }
 
@@ -33,6 +35,9 @@ local FILES = {
 local ENVIRONMENT = {
     { "NO_COLOR", "If set and not empty, nothing is coloured." },
     { "TERM", "If it is dumb, progress is shown in plain lines." },
+    { "LUABATCH_TOKEN", "The token for --server, unless --token gives one." },
+    { "SSL_CERT_FILE, SSL_CERT_DIR", "Certificates to trust, in the place of the system's, when "
+        .. "--server names an https URL." },
     { "LC_ALL, LC_CTYPE, LANG", "The first that is set tells whether the terminal shows UTF-8; the "
         .. "progress bar is drawn accordingly." },
 }
@@ -42,6 +47,10 @@ local EXAMPLES = {
         "luabatch run urls.txt -o pages.jsonl -j 16" },
     { "Try again what failed:",
         "jq -c 'select(.status == \"failed\") | {url, options}' pages.jsonl | luabatch run -" },
+    { "Submit a list to a server and watch it:",
+        "luabatch submit urls.txt --wait --server https://batch.example.org" },
+    { "See why targets of the newest job failed:",
+        "luabatch status \"$(luabatch list --json --limit 1 | jq -r .id)\"" },
     { "Copy the store while it is in use:", "luabatch backup /var/backups/luabatch.db" },
 }
 
