@@ -73,6 +73,21 @@ describe("the manual for operators", function()
         assert.same(logged, told)
     end)
 
+    it("has the server's log messages by the letter", function()
+        local source = read "lua/batch/service.lua" .. read "lua/batch/server/answer.lua"
+        local told, logged = {}, {}
+        for _, row in ipairs(rows_below("says")) do
+            told[row[1]:gsub("`", "")] = row[2]
+        end
+        for level, message in source:gmatch('log%(?[^"\n]*, "(%l+)", "([^"]+)"') do
+            logged[message] = level
+        end
+        for level, message in source:gmatch('log%.write[^"\n]*, "(%l+)", "([^"]+)"') do
+            logged[message] = level
+        end
+        assert.same(logged, told)
+    end)
+
     it("has no command that there is not", function()
         local known = {}
         for _, command in ipairs(COMMANDS) do

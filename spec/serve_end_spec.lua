@@ -66,11 +66,11 @@ describe("a server that is told to end", function()
     end)
 
     it("takes a signal that comes to it and to its group for one, as timeout sends it", function()
-        local server = service.start(nil, "timeout --preserve-status 60")
-        local _, id = server:submit { "toil:0.3" }
-        server:await_status(id, "running")
-        assert.equal(0, (ends(server, "TERM")))
-        assert.is_nil(server:line_with "second signal")
+        for _ = 1, 5 do
+            local server = service.start(nil, "timeout --preserve-status 60")
+            assert.equal(0, (ends(server, "TERM")))
+            assert.is_nil(server:line_with "second signal")
+        end
     end)
 
     it("ends waits and streams, and breaks off what would look complete", function()
@@ -128,6 +128,33 @@ describe("a server that is told to end", function()
         local store = fresh.store()
         assert.is_true(store:check())
         assert.equal(1, fresh.client():status(id).targets_done)
+    end)
+
+    it("loses no submit that it has acknowledged, and answers all that have come", function()
+        local server = service.start()
+        local other = assert(io.popen(("sqlite3 '%s'"):format(fresh.path "batch.db"), "w"))
+        other:write ".timeout 5000\nbegin immediate;\n.shell sleep 1\nrollback;\n"
+        other:flush()
+        core.poll_fd(-1, 0.1)
+        local submits = {}
+        for i = 1, 8 do
+            submits[i] = server:begin("/v1/batches", service.body { "say:a#" .. i })
+        end
+        core.poll_fd(-1, 0.4)
+        server:signal "TERM"
+        local taken = {}
+        for _, submit in ipairs(submits) do
+            local answer = submit:finish()
+            assert.is_true(answer.status == 202 or answer.status == 503, answer.status)
+            taken[#taken + 1] = answer.status == 202 and answer.json().id or nil
+        end
+        assert.equal(0, (server:wait(20)))
+        other:close()
+        local client = fresh.client()
+        assert.equal(#taken, #client:jobs())
+        for _, id in ipairs(taken) do
+            assert.is_table(client:status(id))
+        end
     end)
 
     it("leaves a socket file behind for nobody", function()

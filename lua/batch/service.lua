@@ -12,21 +12,15 @@ local cqueues = require "cqueues"
 local notifier = require "batch.notifier"
 local reload = require "batch.service.reload"
 local server = require "batch.server"
-local signal = require "cqueues.signal"
+local signals = require "batch.service.signals"
 local systemd = require "batch.systemd"
 
 -- Between two tries to open the store; doubles.
 local FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.5, 10
 local RETRY_PATIENCE_SECONDS = 0.05 -- with a lock: a try holds up whoever is served meanwhile
 local CLOSE_LOOK_SECONDS = 0.02 -- between two looks whether all that ran has ended
--- Signals that come closer together are one: who signals a process and its group, as timeout(1)
--- does, means no hurry by it.
-local ONE_SIGNAL_SECONDS = 0.01
 -- Before what has failed by a defect is done again.
 local DEFECT_PAUSE_SECONDS = 1
-
--- cqueues has names for numbers, too, but not only of signals.
-local NAMES = { [signal.SIGTERM] = "SIGTERM", [signal.SIGINT] = "SIGINT" }
 
 local EXIT_CLEAN, EXIT_CUT_OFF, EXIT_USAGE, EXIT_ADDRESS = 0, 1, 2, 3
 local EXITS = { invalid = EXIT_USAGE, address = EXIT_ADDRESS }
@@ -152,17 +146,25 @@ local function wind_up(self)
     self._exit = is_over and EXIT_CLEAN or EXIT_CUT_OFF
 end
 
+-- Whatever happens, the process ends.
+local function end_all(self)
+    local is_fine, trace = xpcall(wind_up, traceback, self)
+    if not is_fine then
+        log(self, "error", "internal error", { detail = trace })
+        self._exit = EXIT_CUT_OFF
+    end
+end
+
 local function begin_end(self, reason)
     log(self, "info", "shutting down", { reason = reason, grace = self._grace })
     self._is_closing = true
-    self._signalled_at = cqueues.monotime()
-    self._end_at = self._signalled_at + self._grace
+    self._end_at = cqueues.monotime() + self._grace
     if self._runner then
         self._runner:begin_close()
     end
     self._api:close()
     self._tend_now:signal()
-    self._cq:wrap(persevere, self, wind_up)
+    self._cq:wrap(end_all, self)
     systemd.notify "STOPPING=1"
 end
 
@@ -183,31 +185,18 @@ local function take_new_config(self)
     end
 end
 
-local function obey(self, number)
-    if number == signal.SIGHUP then
-        take_new_config(self)
-    elseif not self._is_closing then
-        begin_end(self, NAMES[number])
-    elseif cqueues.monotime() - self._signalled_at > ONE_SIGNAL_SECONDS then
-        log(self, "warn", "ended at once by a second signal")
-        self._exit = EXIT_CUT_OFF
-    end
-end
-
 local function obey_signals(self)
     while not self._exit do
-        local number = self._signals:wait()
-        if number then
-            obey(self, number)
+        local wish, name = self._signals:next()
+        if wish == "reload" then
+            take_new_config(self)
+        elseif not self._is_closing then
+            begin_end(self, name)
+        else
+            log(self, "warn", "ended at once by a second signal")
+            self._exit = EXIT_CUT_OFF
         end
     end
-end
-
--- In this thread before the runner makes others, which inherit it.
-local function catch_signals()
-    signal.ignore(signal.SIGPIPE)
-    signal.block(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    return signal.listen(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 end
 
 -- A coroutine that fails is a defect, but no reason to take the others along.
@@ -225,7 +214,7 @@ end
 local function new(config, parts)
     local self = setmetatable({
         _log = parts.log, _load = parts.load, _fields = parts.fields, _cq = cqueues.new(),
-        _callers = parts.callers, _started = config.server, _signals = catch_signals(),
+        _callers = parts.callers, _started = config.server, _signals = signals.catch(),
         _grace = config.server.shutdown_grace, _tend_now = condition.new(), _is_closing = false,
     }, metatable)
     self._api = api.new {
