@@ -13,7 +13,7 @@
 
 enum {
     MAX_EXPONENT = 400,  // beyond it, nothing but zeros is a double
-    MAX_DIGITS = 30,     // that decide whether a number is above the largest double
+    MAX_DIGITS = 309,    // of the least integer that is beyond a double
     FEW_KEYS = 8,        // are compared each with each
 };
 
@@ -168,7 +168,8 @@ static size_t skip_digits(struct check *check) {
 
 // Whether the digits, with a point or without, times ten to the power of exponent are beyond a
 // double. power becomes that of the first digit which is not 0. Only what lies near the limit is
-// converted, without the point, for which locales have their own idea.
+// converted, without the point, for which locales have their own idea. Digits behind as many as the
+// limit has do not matter.
 static bool is_too_large(const char *digits, size_t len, long exponent) {
     char text[MAX_DIGITS + 16];
     size_t n_kept = 0;

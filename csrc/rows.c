@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define LAST_MOMENT_MS INT64_C(253402300799999)
+
 // Appends , "name": where there is a member before it.
 static void add_name(struct buffer *out, const char *name) {
     json_comma(out);
@@ -43,12 +45,14 @@ static void put_digits(char *place, int n_digits, int64_t value) {
         place[i] = (char)('0' + value % 10);
 }
 
-// Milliseconds since the epoch as RFC 3339 in UTC. The calendar counts in years that begin with
-// March, so that the leap day is their last one: 400 of them have 146097 days.
+// Milliseconds since the epoch as RFC 3339 in UTC, whose last year is 9999. The calendar counts in
+// years that begin with March, so that the leap day is their last one: 400 of them have 146097
+// days.
 static void add_moment(struct buffer *out, const char *name, int64_t ms) {
     char text[] = "\"0000-00-00T00:00:00.000Z\"";
     if (ms <= 0)
         return;
+    ms = ms < LAST_MOMENT_MS ? ms : LAST_MOMENT_MS;
     int64_t days = ms / 86400000 + 719468, second = ms / 1000 % 86400;
     int64_t era = days / 146097, day_of_era = days % 146097;
     int64_t year =

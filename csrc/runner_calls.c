@@ -16,7 +16,11 @@ struct submission {
     struct runner *runner;
     struct new_job job;
     struct live *live;  // NULL: a client's
-    int job_status;     // of a known job
+    // The answer, which is the known job's or that of the new one. Apart from job, for a try that
+    // fails may have found a known job that is gone at the next one.
+    char id[JOB_ID_SIZE];
+    int64_t expires_at;
+    int job_status;
     bool is_reused;
 };
 
@@ -61,18 +65,21 @@ static int admit(struct submission *submission, struct store *store) {
     return STATUS_OK;
 }
 
+static void set_answer(struct submission *submission, const char *id, int64_t expires_at,
+                       int job_status) {
+    memcpy(submission->id, id, JOB_ID_SIZE);
+    submission->expires_at = expires_at;
+    submission->job_status = job_status;
+}
+
 static int apply_submit(struct commit_item *item, struct store *store) {
     struct submission *submission = (struct submission *)item;
-    struct new_job *job = &submission->job;
+    const struct new_job *job = &submission->job;
     struct job_row known;
-    submission->is_reused = false;
-    submission->job_status = JOB_QUEUED;
     int status = store->ops->find_job(store, job->caller, job->idem_key, job->now, &known);
+    submission->is_reused = status == STATUS_OK;
     if (!status) {
-        submission->is_reused = true;
-        submission->job_status = known.status;
-        job->expires_at = known.expires_at;
-        memcpy(job->id, known.id, JOB_ID_SIZE);
+        set_answer(submission, known.id, known.expires_at, known.status);
         return STATUS_OK;
     }
     if (status == STATUS_NOT_FOUND)
@@ -83,6 +90,7 @@ static int apply_submit(struct commit_item *item, struct store *store) {
     status = store->ops->insert_job(store, job, &key);
     if (!status && submission->live)
         submission->live->key = key;
+    set_answer(submission, job->id, job->expires_at, JOB_QUEUED);
     return status;
 }
 
@@ -156,7 +164,7 @@ int runner_submit(struct runner *runner, const struct submit *submit, char out_i
     if (!has_sentence(status))
         fault_set(fault, status, "%s", status_message(status));
     if (!status) {
-        memcpy(out_id, submission.job.id, JOB_ID_SIZE);
+        memcpy(out_id, submission.id, JOB_ID_SIZE);
         *out_reused = submission.is_reused;
     }
     return status;
@@ -277,10 +285,10 @@ static void fill_answer(struct call *call) {
         const char *text = has_sentence(status) ? call->fault.text : status_message(status);
         answer->text = strcpy((char *)(answer + 1), text);
     } else if (call->is_submit) {
-        memcpy(answer->job_id, submission->job.id, JOB_ID_SIZE);
+        memcpy(answer->job_id, submission->id, JOB_ID_SIZE);
         answer->job_status = submission->job_status;
         answer->is_reused = submission->is_reused;
-        answer->expires_at = submission->job.expires_at;
+        answer->expires_at = submission->expires_at;
     }
 }
 

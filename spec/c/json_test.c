@@ -47,6 +47,28 @@ static void test_strings(void) {
     buffer_fini(&out);
 }
 
+static void test_text(void) {
+    static const struct {
+        const char *expected;
+        const char *text;
+        size_t len;
+    } texts[] = {
+        {"\"\"", "", 0},
+        {"\"<a href='/'>&\x7F\"", "<a href='/'>&\x7F", 14},
+        {"\"\\b\\t\\n\\f\\r\\\"\\\\\"", "\b\t\n\f\r\"\\", 7},
+        {"\"\\u0000\\u0001\\u000b\\u001f\"", "\0\1\v\x1F", 4},
+        {"\"\xE2\x80\xA8\xE2\x80\xA9\xC3\xBC\"", "\xE2\x80\xA8\xE2\x80\xA9\xC3\xBC", 8},
+        {"\"a long run of it\\nand one more\"", "a long run of it\nand one more", 29},
+    };
+    struct buffer out;
+    buffer_init(&out);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        json_text(&out, texts[i].text, texts[i].len);
+        CHECK_TEXT(texts[i].expected, take(&out));
+    }
+    buffer_fini(&out);
+}
+
 static void test_integers(void) {
     struct buffer out;
     buffer_init(&out);
@@ -241,6 +263,7 @@ static void test_clean(void) {
 
 int main(void) {
     test_strings();
+    test_text();
     test_integers();
     test_numbers();
     test_numbers_are_read_back();
