@@ -147,3 +147,16 @@ describe("the reference of the configuration", function()
             "docs/configuration.md " .. ANEW)
     end)
 end)
+
+describe("the outline of the configuration", function()
+    it("is in the help of serve: every field, within the columns", function()
+        local outline = config_text.outline(80)
+        for _, line in ipairs { "^%[batch%]\n", "\n   workers = 1 +worker threads\n",
+            "\n%[%[auth%.token%]%]\n   caller +the caller's name\n", "\n   jobs_total = 8 " } do
+            assert.matches(line, outline)
+        end
+        for line in outline:gmatch "[^\n]+" do
+            assert.is_true(#line <= 80, line)
+        end
+    end)
+end)

@@ -136,10 +136,12 @@ local function finish(stream, text, code)
     error(setmetatable({ stream = stream, text = text, code = code }, ending))
 end
 
-local function add_help(parser)
+-- more: gives what is to be said below argparse's own text; nil: nothing.
+local function add_help(parser, more)
     parser:add_help(false)
     parser:flag("-h --help", "Show this help."):action(function()
-        finish(io.stdout, parser:get_help(), exits.done)
+        local text = parser:get_help() .. (more and "\n\n" .. more(HELP_COLUMNS) or "")
+        finish(io.stdout, text, exits.done)
     end)
 end
 
@@ -174,14 +176,15 @@ end
 local function add_command(parser, command)
     local sub = parser:command(command.name, command.description)
     sub:summary(command.summary):epilog(command.epilog)
-    add_help(sub)
-    part_of(command.name).declare(sub)
+    local part = part_of(command.name)
+    add_help(sub, part.more_help)
+    part.declare(sub)
     join_spellings(sub)
 end
 
 local function make_parser()
     local parser = argparse("luabatch", "Fetches lists of URLs, keeps every outcome in a "
-        .. "file, and goes on where it was interrupted.")
+        .. "file, and goes on where it was interrupted; in a shell, or as a server.")
     parser:command_target("command"):help_max_width(HELP_COLUMNS)
     add_help(parser)
     parser:flag("--version", "Show the version."):action(function()

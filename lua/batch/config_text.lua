@@ -97,5 +97,40 @@ local function toml()
     return table.concat(lines, "\n") .. "\n"
 end
 
+-- "   name = default   sentence", where the sentence fits; else below it.
+local function outline_field(field, columns)
+    local default = field.default ~= nil and " = " .. value_text(field.default) or ""
+    local head = ("   %-26s"):format(field.name .. default)
+    if #head + 1 + #field.sentence <= columns then
+        return head .. " " .. field.sentence
+    end
+    return head:gsub("%s+$", "") .. "\n" .. (" "):rep(6) .. field.sentence
+end
+
+local function outline_section(lines, section, path, columns)
+    local inner = {}
+    for _, field in ipairs(sections[section]) do
+        if field.type == "section" or field.type == "list" then
+            inner[#inner + 1] = field.only ~= "lua" and field or nil
+        elseif field.only ~= "lua" then
+            add(lines, outline_field(field, columns))
+        end
+    end
+    for _, field in ipairs(inner) do
+        local inner_path = (path and path .. "." or "") .. field.name
+        add(lines, (field.type == "list" and "[[%s]]" or "[%s]"):format(inner_path))
+        outline_section(lines, field.section, inner_path, columns)
+    end
+end
+
+--- Lists every field of a file with its default and its sentence, for `--help`.
+-- @tparam integer columns that a line may have
+-- @treturn string lines
+local function outline(columns)
+    local lines = {}
+    outline_section(lines, "file", nil, columns)
+    return table.concat(lines, "\n")
+end
+
 --- @export
-return { toml = toml, value_text = value_text }
+return { toml = toml, outline = outline, value_text = value_text }

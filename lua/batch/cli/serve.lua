@@ -23,6 +23,11 @@ local function load_config(path)
     return config.parse("")
 end
 
+-- What `--help` says below the options.
+local function more_help(columns)
+    return "Fields of FILE, with their defaults:\n\n" .. config_text.outline(columns)
+end
+
 --- Runs the command.
 -- @tparam table args as argparse returns them
 -- @treturn number the exit code
@@ -52,4 +57,4 @@ local function execute(args)
 end
 
 --- @export
-return { declare = declare, execute = execute }
+return { declare = declare, execute = execute, more_help = more_help }
