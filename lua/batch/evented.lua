@@ -3,6 +3,8 @@
 --- The methods of a runner for event loops and servers. Calls that write do not wait: they are
 -- answered by a callback, inside of `poll`. What is read comes as JSON, as HTTP sends it.
 
+local hooks = require "batch.hooks"
+
 local methods = {}
 
 local function answer_submit(event)
@@ -19,23 +21,23 @@ local function answer_whether(event)
     return event.code == nil
 end
 
--- Notes who wants the answer, and begins. Returns true, or the refusal, after which no answer
--- comes.
+-- Begins, and notes who wants the answer: it comes by a poll, so not before. Returns true, or the
+-- refusal, after which no answer comes.
 local function begin(self, method, answer, callback, ...)
     local ticket = self._n_calls + 1
-    self._n_calls = ticket
-    self._calls[ticket] = { callback = callback, answer = answer }
     local is_begun, message, code = self._handle[method](self._handle, ticket, ...)
     if not is_begun then
-        self._calls[ticket] = nil
         return nil, message, code
     end
+    self._n_calls = ticket
+    self._calls[ticket] = { callback = callback, answer = answer }
     return true
 end
 
 --- Begins a submit.
 -- @tparam function callback gets what `submit` returns: id and whether it is known, then also the
--- job's status and its expires_at; or nil, message, code. Called once, inside of `poll` or `close`
+-- job's status and its expires_at; or nil, message, code. Called once, inside of `poll` or `close`;
+-- what it raises is logged
 -- @tparam string caller
 -- @tparam table targets
 -- @tparam[opt] table options as for `submit`
@@ -121,15 +123,16 @@ function methods:list_json(filter)
     return self._handle:jobs_json(filter.caller, filter.status, filter.limit, filter.before)
 end
 
--- Whether an event was for a callback of these methods.
+-- Whether an event was for a callback of these methods. One that raises is logged: the next event
+-- may be somebody else's answer.
 function methods:_deliver_evented(event)
     if event.kind == "answer" then
         local call = self._calls[event.ticket]
         self._calls[event.ticket] = nil
-        call.callback(call.answer(event))
+        hooks.run("a callback", self._log, call.callback, call.answer(event))
         return true
     elseif event.kind == "change" then
-        self._on_change()
+        hooks.run("the callback of watch", self._log, self._on_change)
         return true
     end
     return false

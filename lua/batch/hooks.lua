@@ -23,28 +23,38 @@ local function shown(value)
     return ok and text or "an error of type " .. type(value)
 end
 
-local function report(kind, raised, log)
-    local message = kind == "log" and "the log function raised an error"
-        or ("hook %s raised an error"):format(kind)
+local function report(what, raised, log)
+    local message = what .. " raised an error"
     local detail = shown(raised)
-    if kind ~= "log" and log and pcall(log, "error", message, { detail = detail }) then
+    if log and pcall(log, "error", message, { detail = detail }) then
         return
     end
     io.stderr:write(("time=%s level=error message=%q detail=%q\n"):format(
         os.date "!%Y-%m-%dT%H:%M:%SZ", message, (detail:gsub("%c", " "))))
 end
 
---- Calls the hook, or the log function, that an event is for. Raises nothing: what a hook raises is
--- logged.
+--- Calls a function of the program's. Raises nothing: what it raises is logged.
+-- @tparam string what it is, for the log
+-- @tparam ?function log
+-- @tparam function f
+-- @param ... its arguments
+local function run(what, log, f, ...)
+    local ok, raised = pcall(f, ...)
+    if not ok then
+        report(what, raised, log)
+    end
+end
+
+--- Calls the hook, or the log function, that an event is for. Raises nothing.
 -- @tparam table event as the core's `next_event` gives it
 -- @tparam table hooks
 -- @tparam[opt] function log
 local function deliver(event, hooks, log)
-    local hook = event.kind == "log" and log or hooks[event.kind]
-    local ok, raised = pcall(hook, arguments[event.kind](event))
-    if not ok then
-        report(event.kind, raised, log)
+    if event.kind == "log" then
+        run("the log function", nil, log, arguments.log(event))
+    else
+        run("hook " .. event.kind, log, hooks[event.kind], arguments[event.kind](event))
     end
 end
 
-return { deliver = deliver }
+return { deliver = deliver, run = run }

@@ -19,7 +19,7 @@ local metatable = {
         return (tostring(self._handle):gsub("^userdata", "batch.runner"))
     end,
     __close = function(self)
-        self._handle:close()
+        pcall(self.close, self)  -- raises in a fork's child, where there is nothing to close
     end,
 }
 
