@@ -266,7 +266,7 @@ static int compare_spans(const void *left, const void *right) {
     const struct span *a = left, *b = right;
     if (a->len != b->len)
         return a->len < b->len ? -1 : 1;
-    return memcmp(a->start, b->start, a->len);
+    return a->len ? memcmp(a->start, b->start, a->len) : 0;  // of empty ones there may be no bytes
 }
 
 static bool has_twin(struct span *spans, size_t count) {
