@@ -7,7 +7,7 @@ local fresh = require "spec.support.fresh"
 local service = require "spec.support.service"
 
 -- The process has ended before the grace, which is 30 s, has begun to matter.
-local QUICKLY = 3
+local QUICKLY = 3 * service.SLOWNESS
 
 describe("a server that is told to end", function()
     before_each(fresh.start)

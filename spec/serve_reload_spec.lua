@@ -110,7 +110,9 @@ describe("SIGHUP", function()
         reload_often(80)
         local kib_after, n_files_after = usage()
         assert.equal(n_files, n_files_after)
-        assert.is_true(kib_after - kib < 2048, kib .. " KiB grew to " .. kib_after)
+        -- LuaJIT collects contexts of TLS late, and a sanitizer keeps what was freed.
+        local may_grow = (jit and 8192 or 2048) * service.SLOWNESS
+        assert.is_true(kib_after - kib < may_grow, kib .. " KiB grew to " .. kib_after)
     end)
 end)
 

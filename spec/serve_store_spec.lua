@@ -95,7 +95,7 @@ describe("a server whose store does not open", function()
         repeat
             slowest = math.max(slowest, server:curl("/healthz").seconds)
         until core.now() > ends_at
-        assert.is_true(slowest < 0.2, "an answer took " .. slowest .. " s")
+        assert.is_true(slowest < 0.2 * service.SLOWNESS, "an answer took " .. slowest .. " s")
         assert.same({ 503, "store" }, refusal(server:curl "/v1/batches"))
         other:close()
         check_recovered(server)
@@ -106,7 +106,7 @@ describe("a server whose store does not open", function()
         server:signal "TERM"
         local code, seconds = server:wait()
         assert.equal(0, code)
-        assert.is_true(seconds < 3, seconds)
+        assert.is_true(seconds < 3 * service.SLOWNESS, seconds)
     end)
 end)
 

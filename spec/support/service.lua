@@ -262,4 +262,11 @@ function Service:await_status(id, status, arguments)
     end, 20)
 end
 
-return { start = start, launch = launch, config_text = config_text, body = body }
+return {
+    start = start,
+    launch = launch,
+    config_text = config_text,
+    body = body,
+    -- How many times slower everything is than without a sanitizer.
+    SLOWNESS = os.getenv "SANITIZER" and 10 or 1,
+}
