@@ -9,6 +9,9 @@ local service = require "spec.support.service"
 -- The process has ended before the grace, which is 30 s, has begun to matter.
 local QUICKLY = 3 * service.SLOWNESS
 
+-- A process that does not wait for its threads leaves them to the leak checks.
+local UNWATCHED = [[LSAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS="$TSAN_OPTIONS:report_thread_leaks=0"]]
+
 describe("a server that is told to end", function()
     before_each(fresh.start)
     after_each(fresh.finish)
@@ -44,7 +47,7 @@ describe("a server that is told to end", function()
     end)
 
     it("ends with 1 when a fetch outlives the grace", function()
-        local server = service.start { server = 'shutdown_grace = "1s"' }
+        local server = service.start({ server = 'shutdown_grace = "1s"' }, UNWATCHED)
         local _, id = server:submit { "toil:20" }
         server:await_status(id, "running")
         local code, seconds = ends(server, "TERM")
@@ -54,7 +57,7 @@ describe("a server that is told to end", function()
     end)
 
     it("ends at once with 1 at a second signal", function()
-        local server = service.start()
+        local server = service.start(nil, UNWATCHED)
         local _, id = server:submit { "toil:20" }
         server:await_status(id, "running")
         server:signal "TERM"

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- A server and its store: none, one that does not open, one that a killed process left behind.
+-- A server and its store: none at all, and one that does not open yet.
 
 local core = require "batch.core"
 local eventually = require "spec.support.eventually"
@@ -107,47 +107,5 @@ describe("a server whose store does not open", function()
         local code, seconds = server:wait()
         assert.equal(0, code)
         assert.is_true(seconds < 3 * service.SLOWNESS, seconds)
-    end)
-end)
-
-describe("a server that is started again after kill -9", function()
-    before_each(fresh.start)
-    after_each(fresh.finish)
-
-    local function kill_and_start(config)
-        local server = service.start(config)
-        local ids = {}
-        for i = 1, 4 do
-            ids[i] = select(2, server:submit { "say:first#" .. i, "nap:1#" .. i, "say:last" })
-        end
-        server:await_status(ids[1], "running")
-        eventually(function()
-            return server:curl("/v1/batches/" .. ids[1]).json().job.targets_done == 1
-        end)
-        server:signal "KILL"
-        assert.equal(137, (server:wait()))
-        return service.start(config), ids
-    end
-
-    it("has every job that was acknowledged, failed by the restart", function()
-        local server, ids = kill_and_start()
-        for _, id in ipairs(ids) do
-            local job = server:curl("/v1/batches/" .. id).json().job
-            assert.same({ "failed", "restart", 3 }, { job.status, job.error, job.targets_total })
-        end
-        assert.equal("first", server:curl("/v1/batches/" .. ids[1]).json()
-            .targets[1].result.content)
-        local ended_by_restart = 'batch_jobs_total{outcome="restart"} 4'
-        assert.matches("\n" .. ended_by_restart .. "\n", server:curl("/metrics").body, 1, true)
-        server:await_status(select(2, server:submit { "say:anew" }), "done")
-    end)
-
-    it("goes on with them when it is told to resume", function()
-        local server, ids = kill_and_start { batch = 'on_restart = "resume"' }
-        for _, id in ipairs(ids) do
-            local targets = server:await_status(id, "done").json().targets
-            assert.same({ "first", "slept", "last" }, { targets[1].result.content,
-                targets[2].result.content, targets[3].result.content })
-        end
     end)
 end)
