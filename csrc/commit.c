@@ -318,8 +318,7 @@ static bool is_due_locked(struct commit_queue *queue) {
         return true;
     if (queue->pause_us)
         return clock_mono_us(NULL) >= queue->resume_at_us;
-    return queue->is_closing ||
-           queue->waiting.first->came_at_tick + 1 < queue->tick;
+    return queue->is_closing || queue->waiting.first->came_at_tick + 1 < queue->tick;
 }
 
 // Asks the runner without the lock. is_asleep is set before the question: whoever makes work after
