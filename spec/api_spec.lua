@@ -376,6 +376,22 @@ describe("the API", function()
         assert.same({ 503, "closing" }, { code_of(web:send("GET /readyz")) })
     end)
 
+    it("lets nobody wait for a live job while it closes", function()
+        local web = client.open { fetch = gated }
+        local gate = os.tmpname()
+        os.remove(gate)
+        finally(function()
+            io.open(gate, "w"):close()
+            worker.close_all()
+            os.remove(gate)
+        end)
+        local _, answer = web:submit("gate:" .. gate)
+        web.api:close()
+        local path = "GET /v1/batches/" .. answer.id
+        assert.same({ 503, "closing" }, { code_of(web:send(path .. "?wait=10")) })
+        assert.equal(200, (web:send(path)))
+    end)
+
     it("describes itself: every route, every code", function()
         local web = client.open { fetch = echo }
         local status, description = web:send("GET /openapi.json")

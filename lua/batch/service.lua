@@ -206,6 +206,8 @@ local function loop(self)
         if not is_fine then
             local trace = thread and debug.traceback(thread, tostring(message)) or message
             log(self, "error", "internal error", { detail = tostring(trace) })
+            -- Without a coroutine it was the loop itself: it would fail again, and for ever.
+            self._exit = self._exit or not thread and EXIT_CUT_OFF or nil
         end
     end
     return self._exit

@@ -139,7 +139,12 @@ local function read(api, _, context)
     local query = context.query
     local page, message, code = true, nil, nil
     if query.wait > 0 then
+        local was_closing = api.is_closing
         page, message, code = wait_for_change(api, context, query.wait)
+        -- Answered at once, who waits in a loop would ask again at once.
+        if page and was_closing and not TERMINAL[page.status] then
+            return answers.refusal("closing", answers.CLOSING)
+        end
     end
     if page then
         page, message, code = api.runner:read_json(context.id, {
