@@ -122,6 +122,16 @@ describe("a store on a full disk", function()
         assert.equal("store", refused[3])
         assert.matches("full", refused[2])
         assert.is_true(seconds < 1, "it took " .. seconds)
+        for i = 1, 8 do  -- each failure makes the pause before the next try longer
+            local code
+            seconds = timed(function()
+                runner:begin_submit(function(_, _, c) code = c end, "cid",
+                    fresh.targets(32, "u" .. i .. "-"))
+                eventually(function() return runner:poll() > 0 and code end)
+            end)
+            assert.equal("store", code)
+            assert.is_true(seconds < 0.5, "it took " .. seconds)
+        end
         assert.same({ 2, 1 }, { #runner:jobs(), #select(2, runner:status(second)) })
         assert.equal(("x"):rep(1000), select(2, runner:status(first))[1].result.content)
         assert.equal(0, runner:status(second).targets_done)
