@@ -19,9 +19,11 @@ local layers = {
     { name = "runner", owns = "runner task job_live",
         sees = "base rules owner store queue hands", knows = "pthread" },
     { name = "http", owns = "http guard charset", sees = "base", knows = "libcurl pthread" },
+    { name = "pattern", owns = "pattern", sees = "base", knows = "libpcre2" },
+    { name = "grep", owns = "grep", sees = "base pattern", knows = "" },
     -- The header that makes the Lua versions alike, and every other file that begins with l. Of the
     -- store they see rows, of the hands what a hand is.
-    { name = "lua", owns = "compat", sees = "base rules store hands runner lua-store lua-http",
+    { name = "lua", owns = "compat", sees = "base rules store hands runner pattern grep lua-store lua-http",
         knows = "lua" },
     { name = "lua-store", owns = "lstore", sees = "base rules owner store lua", knows = "lua" },
     { name = "lua-http", owns = "lhttp", sees = "base http lua", knows = "libcurl lua" },
@@ -35,6 +37,7 @@ local libraries = {
     ["^threads%.h"] = "pthread",
     ["^semaphore%.h"] = "pthread",
     ["^curl/"] = "libcurl",
+    ["^pcre2"] = "libpcre2",
     ["^lua"] = "lua",
     ["^lauxlib%.h"] = "lua",
 }

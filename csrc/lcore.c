@@ -9,6 +9,7 @@
 #include "json.h"
 #include "largs.h"
 #include "lcall.h"
+#include "lgrep.h"
 #include "lhttp.h"
 #include "lprocess.h"
 #include "lrunner.h"
@@ -150,5 +151,7 @@ int luaopen_batch_core(lua_State *L) {
     luaL_setfuncs(L, lprocess_functions, 0);
     lhttp_open(L);
     lua_setfield(L, -2, "http");
+    lgrep_open(L);
+    lua_setfield(L, -2, "grep");
     return 1;
 }

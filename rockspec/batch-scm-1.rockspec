@@ -28,6 +28,7 @@ external_dependencies = {
     SQLITE3 = { header = "sqlite3.h" },
     CRYPTO = { header = "openssl/evp.h" },
     CURL = { library = "curl" },
+    PCRE2 = { header = "pcre2.h" },
 }
 
 build = {
