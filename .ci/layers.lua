@@ -23,8 +23,8 @@ local layers = {
     { name = "grep", owns = "grep", sees = "base pattern", knows = "" },
     -- The header that makes the Lua versions alike, and every other file that begins with l. Of the
     -- store they see rows, of the hands what a hand is.
-    { name = "lua", owns = "compat", sees = "base rules store hands runner pattern grep lua-store lua-http",
-        knows = "lua" },
+    { name = "lua", owns = "compat",
+        sees = "base rules store hands runner pattern grep lua-store lua-http", knows = "lua" },
     { name = "lua-store", owns = "lstore", sees = "base rules owner store lua", knows = "lua" },
     { name = "lua-http", owns = "lhttp", sees = "base http lua", knows = "libcurl lua" },
 }

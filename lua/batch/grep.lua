@@ -11,10 +11,9 @@ local CPU_SECONDS = 5 -- for one text
 local PATTERN_HINT = "grep takes a PCRE2 regular expression; put a backslash before a character"
     .. " like ( [ * + ? that is meant literally"
 local SLOW_HINT = "a repeat within a repeat, like (a+)+, tries very many ways to part a line;"
-    .. " leave the outer one out, or make the inner one possessive, like a++; and a line of megabytes,"
-    .. " like JSON without line breaks, needs a simple pattern"
+    .. " leave the outer one out, or make the inner one possessive, like a++; and a line of"
+    .. " megabytes, like JSON without line breaks, needs a simple pattern"
 
--- PCRE2's reasons come with capitals of its own here and there, which are names: PCRE, UTF.
 local function refuse_pattern(reason)
     return nil, "the grep pattern is wrong: " .. reason, PATTERN_HINT
 end
