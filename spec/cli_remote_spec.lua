@@ -162,7 +162,8 @@ describe("luabatch status", function()
     it("ends with 1 for an id that is unknown, whatever it looks like", function()
         local unknown = "01a22da6-39da-7f75-aa57-6cea1c4c4ce0"
         for _, id in ipairs { "nonsense", "'../x?y=1 %'", unknown } do
-            assert.same({ 1, "", "luabatch: unknown job (not_found)\n" },
+            assert.same({ 1, "", "luabatch: unknown job (not_found); "
+                .. "luabatch list shows the jobs that there are\n" },
                 { luabatch("status " .. id) })
         end
     end)
@@ -222,7 +223,8 @@ describe("luabatch cancel", function()
     it("ends a job, once", function()
         local id = submit "http://stuck/1 http://stuck/2"
         assert.same({ 0, "cancelled\n", "" }, { luabatch("cancel " .. id) })
-        assert.same({ 1, "", "luabatch: the job is cancelled already (already_finished)\n" },
+        assert.same({ 1, "", "luabatch: the job is cancelled already (already_finished); "
+            .. "luabatch results prints the outcomes that it has\n" },
             { luabatch("cancel " .. id) })
         assert.equal(1, (luabatch("watch " .. id)))
     end)

@@ -41,7 +41,8 @@ describe("a malformed request", function()
             assert.matches("^HTTP/1%.1 " .. status .. " ", rest, name)
             assert.matches("\r\nconnection: close\r\n", rest, name)
             local body = rest:match("\r\n\r\n(.*)$")
-            assert.matches('^{"error":{"code":"bad_request","message":"[^"]+"}}$', body, name)
+            assert.matches('^{"error":{"code":"bad_request","hint":"[^"]+","message":"[^"]+"}}\n$',
+                body, name)
         end
         assert.equal("GET /a nil\n", server:curl("http://{}/a"))
     end

@@ -93,7 +93,7 @@ local function read_context(self, request, operation, id)
         local caller, class = self.identify(request)
         if caller == nil then
             return nil, answers.refusal("unauthorized", class or "who are you?",
-                "send the header Authorization: Bearer TOKEN", { ["www-authenticate"] = "Bearer" })
+                nil, { ["www-authenticate"] = "Bearer" })
         end
         context.caller, context.class = caller or nil, class
     end
@@ -115,7 +115,8 @@ end
 function methods:handle(request)
     local route, id = routes.find(request.path)
     if not route then
-        return answers.refusal("not_found", "there is nothing at this address")
+        return answers.refusal("not_found", "there is nothing at this address",
+            "GET /openapi.json tells which addresses there are")
     end
     local is_head = request.method == "HEAD"
     local operation = route[is_head and "GET" or request.method]

@@ -34,6 +34,31 @@ local statuses = {
     store_full = 507,
 }
 
+-- What the client may do about an error, where nobody knows better. Clients are programs that speak
+-- HTTP as well as users of the command line.
+local hints = {
+    bad_json = "send JSON by the letter, in UTF-8",
+    bad_request = "GET /openapi.json tells what a request may hold",
+    unauthorized = "send the header Authorization: Bearer TOKEN",
+    not_found = "only its own caller sees a job, and for no longer than its lease",
+    method_not_allowed = "the header Allow names the methods that there are",
+    timeout = "send the whole request at once",
+    already_finished = "the outcomes that it has can be read",
+    expired = "submit the targets again",
+    too_large = "send fewer targets, or raise server.max_body",
+    unsupported_media_type = "send the header Content-Type: application/json",
+    too_many_targets = "submit several jobs, or raise batch.targets_per_job",
+    invalid = "correct what the message names; the first target is target 0",
+    caller_busy = "wait until a job of yours has ended, or cancel one",
+    busy = "try again when a job has ended",
+    internal = "the server's log has more",
+    disabled = "batch.disabled in the server's configuration turns it on and off",
+    closing = "try again in a moment",
+    store = "try again in a moment; the server's log has more",
+    unhealthy = "the log and the metrics tell which",
+    store_full = "nothing of this was stored; try again when there is room on the disk",
+}
+
 local function copy(headers)
     local twin = {}
     for name, value in pairs(headers or {}) do
@@ -57,7 +82,7 @@ end
 --- An error.
 -- @tparam string code one of the API's
 -- @tparam string message
--- @tparam[opt] string hint what the client may do about it
+-- @tparam[opt] string hint what the client may do about it; without, what the code suggests
 -- @tparam[opt] table headers
 -- @treturn table response, with `code`
 local function refusal(code, message, hint, headers)
@@ -66,7 +91,7 @@ local function refusal(code, message, hint, headers)
     if status == 429 or status == 503 then
         headers["retry-after"] = RETRY_AFTER
     end
-    local fault = { code = code, message = message, hint = hint }
+    local fault = { code = code, message = message, hint = hint or hints[code] }
     local response = answer(status, json.encode { error = fault }, headers)
     response.code = code
     return response

@@ -23,10 +23,10 @@ local function check_content(request)
     local charset = parameters:match 'charset%s*=%s*"?([^";%s]*)'
     local coding = (request.header "content-encoding" or "identity"):lower()
     if media ~= "application/json" or charset and charset ~= "utf-8" and charset ~= "utf8" then
-        return nil, answers.refusal("unsupported_media_type", "the body must be application/json",
-            "send the header Content-Type: application/json")
+        return nil, answers.refusal("unsupported_media_type", "the body must be application/json")
     elseif coding ~= "identity" then
-        return nil, answers.refusal("unsupported_media_type", "the body must not be compressed")
+        return nil, answers.refusal("unsupported_media_type", "the body must not be compressed",
+            "send it without Content-Encoding")
     end
     return true
 end
@@ -37,11 +37,12 @@ local function read_body(api, request)
         return body
     elseif why == "too_large" then
         return nil, answers.refusal("too_large", ("the body is above %d bytes"):format(
-            api.max_body), "send fewer targets, or raise server.max_body")
+            api.max_body))
     elseif why == "timeout" then
         return nil, answers.refusal("timeout", "the body did not come in time")
     end
-    return nil, answers.refusal("bad_request", "the body is incomplete")
+    return nil, answers.refusal("bad_request", "the body is incomplete",
+        "send as many bytes as Content-Length says, or the last chunk")
 end
 
 local function wrong_shape(message)

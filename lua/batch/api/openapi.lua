@@ -58,7 +58,8 @@ local schemas = {
     Cancelled = object({ id = STRING, status = one_of { "cancelled" } }, { "id", "status" }),
     Status = object({ status = STRING }, { "status" }),
     Error = object({
-        error = object({ code = STRING, message = STRING, hint = STRING }, { "code", "message" }),
+        error = object({ code = STRING, message = STRING, hint = STRING },
+            { "code", "message", "hint" }),
     }, { "error" }),
 }
 

@@ -18,8 +18,7 @@ local function ready(api)
     elseif not api.runner then
         return api:refuse_absent()
     elseif not api.runner:stats().healthy then
-        return answers.refusal("unhealthy", "the store cannot be written, or workers are missing",
-            "the log and the metrics tell which")
+        return answers.refusal("unhealthy", "the store cannot be written, or workers are missing")
     end
     return answers.answer(200, '{"status":"ok"}')
 end

@@ -123,9 +123,13 @@ local function text_or_nil(value)
     return type(value) == "string" and value ~= "" and value or nil
 end
 
--- What users of the command line can do, where the API's hint is for those who write HTTP.
+-- What users of the command line can do, by status or code, where the API's hint is for those who
+-- write HTTP. Where a target is invalid the line of the list is told.
 local HINTS = {
     [401] = "--token or the variable " .. TOKEN_VARIABLE .. " says which token to send",
+    [404] = "luabatch list shows the jobs that there are",
+    [409] = "luabatch results prints the outcomes that it has",
+    invalid = "",
 }
 
 local function find_exit(status, has_code)
@@ -148,7 +152,7 @@ local function read_fault(self, response)
         message = text_or_nil(fault.message)
             or ("%s answered with status %d, which no batch server does"):format(
                 self.transport.name, status),
-        hint = HINTS[status] or text_or_nil(fault.hint),
+        hint = text_or_nil(HINTS[status] or HINTS[fault.code] or fault.hint),
         exit = find_exit(status, fault.code ~= nil),
     }
 end

@@ -17,26 +17,32 @@ local answer = {}
 -- @tparam integer status
 -- @tparam string code
 -- @tparam string message
+-- @tparam string hint
 -- @treturn table
-function answer.refusal(status, code, message)
-    local body = json.encode { error = { code = code, message = message } }
-    return { status = status, headers = { ["content-type"] = JSON_TYPE }, body = body, code = code }
+function answer.refusal(status, code, message, hint)
+    local text = json.encode { error = { code = code, message = message, hint = hint } }
+    local headers = { ["content-type"] = JSON_TYPE, ["cache-control"] = "no-store" }
+    return { status = status, headers = headers, body = text .. "\n", code = code }
 end
 
 -- The codes of what is refused before there is a request for the handler.
 local CODES = { [408] = "timeout", [413] = "too_large" }
+local HINTS = { [408] = "send the whole request at once", [414] = "send a shorter address",
+    [431] = "send fewer or shorter header fields" }
+local HTTP_HINT = "send a request as RFC 9110 and 9112 have it; a program for HTTP does"
 
 --- A malformed request's response.
 -- @tparam integer status
 -- @tparam string message
 -- @treturn table
 function answer.bad_request(status, message)
-    return answer.refusal(status, CODES[status] or "bad_request", message)
+    return answer.refusal(status, CODES[status] or "bad_request", message,
+        HINTS[status] or HTTP_HINT)
 end
 
 --- What the client sees when the server's own code fails.
 function answer.internal()
-    return answer.refusal(500, "internal", "internal error")
+    return answer.refusal(500, "internal", "internal error", "the server's log has more")
 end
 
 local function traceback(reason)
