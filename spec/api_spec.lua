@@ -87,6 +87,7 @@ describe("a submit over HTTP", function()
         ["that is a list"] = "[]", ["that is a number"] = "7", ["without targets"] = "{}",
         ["whose targets are text"] = '{"targets":"a"}', ["of null"] = '{"targets":null}',
         ["whose targets are an object"] = '{"targets":{"url":"a"}}',
+        ["whose targets are an empty object"] = ' {"targets" : {} } ',
         ["with a mistyped field"] = '{"target":[{"url":"a"}]}',
     } do
         it(name .. " is bad_request", function()

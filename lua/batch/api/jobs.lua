@@ -68,7 +68,10 @@ local function parse_targets(body)
         end
     end
     local targets = value.targets
-    if type(targets) ~= "table" or #targets == 0 and next(targets) ~= nil then
+    -- Decoded, an empty object is as an empty list; there is no other bracket in such a body.
+    local is_list = type(targets) == "table"
+        and (#targets > 0 or next(targets) == nil and body:find("[", 1, true))
+    if not is_list then
         return wrong_shape "targets must be a list"
     end
     return targets
