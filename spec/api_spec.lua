@@ -344,10 +344,18 @@ describe("the API", function()
         assert.equal("GET, HEAD", response.headers.allow)
     end)
 
-    it("answers HEAD without a body", function()
+    it("answers HEAD with what GET has, for its length, and begins no stream", function()
         local web = client.open { fetch = echo }
-        local response = web:raw("HEAD /v1/batches")
-        assert.same({ 200, "" }, { response.status, response.body })
+        local _, answer = web:submit("a")
+        web.runner:wait(answer.id, 10)
+        for _, path in ipairs { "/v1/batches", "/healthz", "/v1/batches/x" } do
+            local head, get = web:raw("HEAD " .. path), web:raw("GET " .. path)
+            assert.same({ get.status, get.body }, { head.status, head.body })
+        end
+        for _, what in ipairs { "/results?follow=true", "/events" } do
+            local response = web:raw("HEAD /v1/batches/" .. answer.id .. what)
+            assert.same({ 200, {} }, { response.status, client.chunks(response) })
+        end
     end)
 
     it("knows no other address", function()

@@ -53,6 +53,11 @@ describe("a server", function()
             assert.same({ 1, 1, "b", 2 },
                 { #page.targets, page.targets[1].idx, page.targets[1].error, page.next })
 
+            local whole = server:curl("/v1/batches/" .. id, words)
+            local head = server:curl("/v1/batches/" .. id, "--head " .. words)
+            assert.same({ 200, ("%d"):format(#whole.body) },
+                { head.status, head.headers["content-length"] })
+
             local _, other = server:submit({ "nap:30" }, words)
             local jobs = server:curl("/v1/batches?status=running&limit=5", words).json().jobs
             assert.same({ 1, other }, { #jobs, jobs[1].id })

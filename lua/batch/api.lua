@@ -7,7 +7,8 @@
 -- `header(lower_case_name)`, and `read_body(max_bytes)`, which gives the body, or nil and
 -- "too_large", "timeout" or "broken". A response has `status`, `headers` (lower-case names),
 -- `body`: text, or a function that gives the next chunk, nil at the end, may yield, and raises when
--- the answer cannot be completed; also `caller` and the error's `code`, for the log.
+-- the answer cannot be completed; also `caller` and the error's `code`, for the log. To HEAD it is
+-- GET's response, text included, for its length; the host leaves the body out.
 -- @module batch.api
 
 local answers = require "batch.api.answers"
@@ -109,6 +110,11 @@ local function read_context(self, request, operation, id)
     return context
 end
 
+-- The body of a stream that is not asked for.
+local function no_chunk()
+    return nil
+end
+
 --- Answers a request. May yield; raises nothing but the faults of this program.
 -- @tparam table request
 -- @treturn table response
@@ -127,8 +133,8 @@ function methods:handle(request)
     local context, refused = read_context(self, request, operation, id)
     local response = refused or operation.handler(self, request, context)
     response.caller = context and context.caller
-    if is_head then
-        response.body = ""
+    if is_head and type(response.body) == "function" then
+        response.body = no_chunk
     end
     return response
 end
