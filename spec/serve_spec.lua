@@ -80,6 +80,7 @@ describe("a server", function()
                 .. "\n\nid: 2\nevent: target\ndata\n\nevent: job\ndata\n\n", shape)
 
             assert.equal(404, server:curl(UNKNOWN, words).status)
+            assert.equal(404, server:curl("/v1/batches/" .. ("x"):rep(10240), words).status)
             server:signal "TERM"
             assert.equal(0, (server:wait()))
         end)

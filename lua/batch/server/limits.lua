@@ -7,7 +7,7 @@ local KIB = 1024
 
 local defaults = {
     connections = 10000,             -- open ones; at the limit further clients wait to be accepted
-    request_line_bytes = 8 * KIB,    -- 414 above
+    request_line_bytes = 12 * KIB,   -- 414 above; an id of 10 kB is still one that is unknown
     head_bytes = 16 * KIB,           -- the request line and all fields; 431 above
     head_fields = 100,               -- 431 above
     head_seconds = 10,               -- for a TLS handshake, and for a head from its first byte on
