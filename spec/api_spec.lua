@@ -312,9 +312,10 @@ describe("the list of jobs over HTTP", function()
         assert.equal(6, #select(2, web:send("GET /v1/batches")).jobs)
     end)
 
-    it("refuses an unknown status and a limit that is none", function()
+    it("refuses an unknown status, a limit and a place to go on that are none", function()
         local web = client.open { fetch = echo }
-        for _, query in ipairs { "status=dead", "status=", "limit=-1", "limit=x" } do
+        for _, query in ipairs { "status=dead", "status=", "limit=-1", "limit=x", "before=",
+            "before=7", "before=" .. UNKNOWN:upper(), "before=" .. UNKNOWN .. "0" } do
             assert.same({ 400, "bad_request" }, { code_of(web:send("GET /v1/batches?" .. query)) })
         end
     end)

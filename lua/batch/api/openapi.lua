@@ -66,7 +66,7 @@ local schemas = {
 local PARAMETER_TYPES = {
     count = { type = "integer", minimum = 0 },
     flag = BOOLEAN,
-    text = STRING,
+    id = STRING,
 }
 
 local function parameters_of(path, operation)

@@ -7,6 +7,7 @@ local answers = require "batch.api.answers"
 
 -- Larger counts mean "all": no store holds as many, and doubles count exactly up to here.
 local MAX_COUNT = 2 ^ 53
+local ID_LENGTH = 36
 
 --- Decodes what is percent-encoded; a percent sign that begins nothing stays one.
 -- @tparam string text
@@ -60,13 +61,16 @@ function readers.choice(text, parameter)
     return nil, "one of " .. table.concat(parameter.values, ", ")
 end
 
-function readers.text(text)
-    return text
+function readers.id(text)
+    if text:find("^%x+%-%x+%-%x+%-%x+%-%x+$") and #text == ID_LENGTH and text == text:lower() then
+        return text
+    end
+    return nil, "a job's id"
 end
 
 --- Reads a query.
 -- @tparam ?string text
--- @tparam table parameters list of `{name, type: count, flag, choice (with values) or text,
+-- @tparam table parameters list of `{name, type: count, flag, choice (with values) or id,
 -- default}`; what else is in the query is passed over
 -- @treturn[1] table name → value
 -- @treturn[2] nil

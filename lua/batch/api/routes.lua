@@ -35,7 +35,7 @@ local routes = {
                   sentence = "only jobs of this status" },
                 { name = "limit", type = "count", default = 100,
                   sentence = "at most so many jobs; 1000 at once" },
-                { name = "before", type = "text", sentence = "only jobs older than this id" },
+                { name = "before", type = "id", sentence = "only jobs older than this id" },
             },
             answers = { [200] = "Jobs" },
             codes = { "bad_request" },
