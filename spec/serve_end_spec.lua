@@ -97,6 +97,9 @@ describe("a server that is told to end", function()
         assert.equal(0, listener_2:finish().exit)
         local PARTIAL_FILE = 18
         assert.equal(PARTIAL_FILE, follower:finish().exit)
+        assert.matches(' error="the server is shutting down" incomplete=true .*/results ',
+            server:line_with "incomplete=true")
+        assert.is_nil(server:line_with "level=error")
     end)
 
     it("refuses submits and answers reads as long as there is work to end", function()

@@ -44,6 +44,10 @@ local routes = {
         return text(function() return next_chunk() or error("secret reason") end,
             { finish = finish })
     end,
+    ["/ends_early"] = function()
+        local next_chunk = counted(2, 0)
+        return text(function() return next_chunk() or error { message = "no more to be had" } end)
+    end,
     ["/endless"] = function()
         return text(function() return ("x"):rep(65536) end, { finish = finish })
     end,

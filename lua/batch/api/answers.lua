@@ -122,6 +122,19 @@ local function runner_refusal(message, code)
     return refusal(api_code(code, message), message)
 end
 
+local breach = {}
+
+function breach.__tostring(self)
+    return self.message
+end
+
+--- Raises, in an answer that is made while it is sent, that it cannot be completed. A table, for
+-- it is no defect: the host tells its log the message, without a traceback.
+-- @tparam string message
+local function break_off(message)
+    error(setmetatable({ message = message }, breach))
+end
+
 --- An answer that is made while it is sent.
 -- @tparam string content_type
 -- @tparam function next_chunk gives text, nil at the end; may yield; raises when it cannot go on
@@ -137,6 +150,7 @@ return {
     refusal = refusal,
     runner_refusal = runner_refusal,
     stream = stream,
+    break_off = break_off,
     quote = quote,
     CLOSING = CLOSING,
     statuses = statuses,

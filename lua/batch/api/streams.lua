@@ -26,7 +26,7 @@ end
 -- sent must not look complete.
 local function read_on(api, context, from)
     local page, message = read_page(api, context, from)
-    return page or error(message, 0)
+    return page or answers.break_off(message)
 end
 
 --- `GET /v1/batches/ID/results`
@@ -47,7 +47,7 @@ local function results(api, _, context)
             elseif is_last(this) or not follow then
                 return nil
             elseif api.is_closing then
-                error(answers.CLOSING, 0)
+                answers.break_off(answers.CLOSING)
             end
             api.notifier:wait(context.id, this.mark, HEARTBEAT_SECONDS)
         end

@@ -96,6 +96,20 @@ function answer.report(server, fault, request)
     })
 end
 
+--- Remembers for the log why a response is not whole; the fault of a body that raised is told now.
+-- @tparam table server
+-- @tparam table request
+-- @tparam table response
+-- @tparam string why as `batch.server.pump` tells it
+-- @tparam string|nil reason
+function answer.break_off(server, request, response, why, reason)
+    if why == "raised" then
+        answer.report(server, reason, request)
+    else
+        response.broken_off = reason
+    end
+end
+
 --- Calls the response's `finish`, if it has one that was not called yet.
 function answer.finish(server, response)
     local finish = response.finish
@@ -121,7 +135,7 @@ end
 -- @tparam table request what is known of it: `method`, `path`, `peer`, `protocol`, `began_at`
 -- @tparam table response
 -- @tparam integer n_bytes of the body that were sent
--- @tparam boolean is_whole whether that is all; if not, the line says so
+-- @tparam boolean is_whole whether that is all; if not, the line says so, and why
 function answer.record(server, request, response, n_bytes, is_whole)
     local seconds = monotime() - request.began_at
     pcall(server.log.write, server.log, "info", "request", {
@@ -129,6 +143,7 @@ function answer.record(server, request, response, n_bytes, is_whole)
         bytes = n_bytes, seconds = math.floor(seconds * 1e6 + 0.5) / 1e6,
         caller = response.caller, code = response.code, peer = request.peer,
         protocol = request.protocol, incomplete = not is_whole or nil,
+        error = response.broken_off,
     })
 end
 

@@ -96,9 +96,7 @@ local function send_chunks(connection, request, response, is_chunked)
     while true do
         local chunk, why, reason = pump.next(stream)
         if why then
-            if reason then
-                answer.report(connection.server, reason, request)
-            end
+            answer.break_off(connection.server, request, response, why, reason)
             return false, n_bytes
         elseif chunk == nil then
             return not is_chunked or wire:write(LAST_CHUNK), n_bytes

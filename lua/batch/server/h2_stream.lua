@@ -121,10 +121,8 @@ function Stream:_send_chunks(response)
     while true do
         local chunk, why, reason = pump.next(body)
         if why then
-            if reason then
-                answer.report(self.session.server, reason, self.request)
-                self.reset_code = INTERNAL_ERROR
-            end
+            answer.break_off(self.session.server, self.request, response, why, reason)
+            self.reset_code = reason and INTERNAL_ERROR
             return false, n_bytes
         elseif chunk == nil then
             return self:_send_end(), n_bytes

@@ -54,7 +54,9 @@ local function go_on(stream, is_gone, ...)
 end
 
 function step(stream, is_fine, first, ...)
-    if not is_fine then
+    if not is_fine and type(first) == "table" and first.message then
+        return nil, "broken_off", first.message
+    elseif not is_fine then
         return nil, "raised", debug.traceback(stream.thread, tostring(first))
     elseif coroutine.status(stream.thread) == "dead" then
         return nil
@@ -95,8 +97,9 @@ end
 -- @treturn[1] string
 -- @treturn[2] nil at the end
 -- @treturn[3] nil
--- @treturn[3] string `gone` (the client) or `raised`
--- @treturn[3] string|nil what was raised, with a traceback
+-- @treturn[3] string `gone` (the client), `raised`, or, if it was a table with a message,
+-- `broken_off`
+-- @treturn[3] string|nil what was raised, with a traceback, or that message
 function pump.next(stream)
     return step(stream, resume(stream.thread, stream.body))
 end
