@@ -308,6 +308,13 @@ void commit_rouse(struct commit_queue *queue) {
     pthread_mutex_unlock(&queue->lock);
 }
 
+bool commit_is_pausing(struct commit_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    bool is_pausing = queue->pause_us && queue->waiting.first;
+    pthread_mutex_unlock(&queue->lock);
+    return is_pausing;
+}
+
 // Whether what waits is the committer's business now.
 static bool is_due_locked(struct commit_queue *queue) {
     if (queue->is_led || !queue->waiting.first)

@@ -92,4 +92,7 @@ void commit_leave(struct commit_queue *queue, struct commit_item *item, enum com
 void commit_nudge(struct commit_queue *queue);
 void commit_rouse(struct commit_queue *queue);
 
+// Whether something waits that failed and is tried again.
+bool commit_is_pausing(struct commit_queue *queue);
+
 #endif

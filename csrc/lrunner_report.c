@@ -75,6 +75,8 @@ static int method_stats(lua_State *L) {
     lua_pushnumber(L, age_ms > 0 ? (double)age_ms / 1e3 : 0);
     lua_setfield(L, -2, "oldest_pending_seconds");
     lrows_set_integer(L, "store_bytes", stats.gauges.stored_bytes);
+    lua_pushboolean(L, stats.has_store);
+    lua_setfield(L, -2, "store_healthy");
     lua_pushboolean(L, stats.is_healthy);
     lua_setfield(L, -2, "healthy");
     set_counters(L, &stats.figures);

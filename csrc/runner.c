@@ -23,6 +23,7 @@ static void begin_settling(void *context, const struct committed *committed) {
     if (!committed)
         return;
     runner->is_failing = false;
+    runner->proved_at_us = clock_mono_us(NULL);
     if (committed->n_targets) {
         histogram_add(&runner->figures.commit_seconds, (double)committed->span_us / 1e6);
         histogram_add(&runner->figures.commit_targets, committed->n_targets);

@@ -162,6 +162,7 @@ struct runner_stats {
     int64_t inflight_targets;
     int64_t waiting_targets;  // of this runner: came back busy, not yet due again
     uint64_t events_dropped;
+    bool has_store;  // it can be read and written; asking has an idle runner find out
     bool is_healthy;
 };
 

@@ -13,6 +13,7 @@ enum {
     LOOK_EVERY_US = 20000,  // at other processes' writes: a pragma of some microseconds
     REAP_EVERY_US = 200000,
     SWEEP_EVERY_US = 60000000,
+    PROVE_EVERY_US = 2000000,  // a readiness probe comes every five seconds or so
 };
 
 void runner_hurry_keeper_locked(struct runner *runner, int64_t due_us) {
@@ -133,7 +134,8 @@ static void reap(struct runner *runner) {
 
 static int apply_sweep(struct commit_item *item, struct store *store) {
     struct errand *errand = (struct errand *)item;
-    return runner_sweep(errand->runner, store, &errand->has_more);
+    int status = runner_sweep(errand->runner, store, &errand->has_more);
+    return status || !errand->proves ? status : runner_prove(errand->runner, store);
 }
 
 static void sweep_done_locked(struct commit_item *item) {
@@ -143,11 +145,27 @@ static void sweep_done_locked(struct commit_item *item) {
     errand->is_running = false;
 }
 
-static void sweep(struct runner *runner) {
+static void sweep(struct runner *runner, bool proves) {
     if (!begin_errand(runner, &runner->sweep))
         return;
+    runner->sweep.proves = proves;
     runner->sweep.item = (struct commit_item){.apply = apply_sweep, .done = sweep_done_locked};
     commit_leave(runner->queue, &runner->sweep.item, COMMIT_BY_COMMITTER);
+}
+
+// Whether it has to be found out if the store can be written: it could not, and nothing else waits
+// to be tried again, or somebody wants to know it of a runner that has nothing to write.
+static bool wants_proof(struct runner *runner, int64_t now_us) {
+    bool is_pausing = commit_is_pausing(runner->queue);
+    pthread_mutex_lock(&runner->lock);
+    bool is_open = runner->is_failing ? !is_pausing : runner->is_asked;
+    bool is_wanted = is_open && now_us - runner->proved_at_us >= PROVE_EVERY_US;
+    if (is_wanted) {
+        runner->proved_at_us = now_us;
+        runner->is_asked = false;
+    }
+    pthread_mutex_unlock(&runner->lock);
+    return is_wanted;
 }
 
 static void find_stuck(struct runner *runner, int64_t now_us) {
@@ -198,8 +216,9 @@ static void *run_keeper(void *argument) {
             continue;
         if (is_due(runner, &runner->reaped_at_us, real_us, REAP_EVERY_US))
             reap(runner);
-        if (is_due(runner, &runner->swept_at_us, now_us, SWEEP_EVERY_US))
-            sweep(runner);
+        bool proves = wants_proof(runner, real_us);
+        if (is_due(runner, &runner->swept_at_us, now_us, SWEEP_EVERY_US) || proves)
+            sweep(runner, proves);
         if (runner->workers)
             find_stuck(runner, now_us);
     }

@@ -36,9 +36,11 @@ int runner_stats(struct runner *runner, struct runner_stats *out_stats, struct f
     out_stats->figures = runner->figures;
     out_stats->inflight_targets += runner->n_in_flight;
     out_stats->waiting_targets = (int64_t)runner->rotation.n_waiting;
+    runner->is_asked = true;
     bool has_hands =
         !runner->workers || (int)workers_alive(runner->workers) == runner->config.workers;
-    out_stats->is_healthy = !status && !runner->is_failing && !runner->is_closing && has_hands;
+    out_stats->has_store = !status && !runner->is_failing;
+    out_stats->is_healthy = out_stats->has_store && !runner->is_closing && has_hands;
     pthread_mutex_unlock(&runner->lock);
     out_stats->events_dropped = events_dropped(runner->events);
     return status;

@@ -42,6 +42,7 @@ struct errand {
     size_t n_claimed;
     int64_t n_jobs;  // claim: wanted
     bool has_more;   // sweep
+    bool proves;     // sweep: whether it writes in any case
 };
 
 // A small write on its way through the commit queue that nobody waits for.
@@ -82,6 +83,8 @@ struct runner {
     uint64_t entered_before[2];  // rotation.n_entered at the last two looks for what nobody took
     int64_t keeper_due_us;       // when the keeper looks next
     bool is_failing;             // the last transaction failed
+    bool is_asked;               // somebody has asked since whether the store can be written
+    int64_t proved_at_us;        // when that was last known, or tried to be
     bool is_stopped;             // nothing is handed out any more, for good
     bool has_keeper;
     _Atomic bool is_closing;
@@ -161,6 +164,8 @@ void runner_tell_reap_locked(struct runner *runner, struct reap *reap);
 void runner_drop_reap(struct reap *reap);
 // Drops what has lapsed and clears some rows of what was dropped. out_has_more: call again soon.
 int runner_sweep(struct runner *runner, struct store *store, bool *out_has_more);
+// Writes what nobody sees: the store can be written if the transaction can be committed.
+int runner_prove(struct runner *runner, struct store *store);
 // Drops the oldest finished jobs if the results no longer fit. Called by the queue's leader.
 int runner_evict(struct runner *runner, struct store *store, int64_t n_new_bytes, bool has_finished,
                  int64_t *out_n_evicted);

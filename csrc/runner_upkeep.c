@@ -164,6 +164,12 @@ int runner_sweep(struct runner *runner, struct store *store, bool *out_has_more)
     return shrunk == STATUS_NOTHING ? STATUS_OK : shrunk;
 }
 
+int runner_prove(struct runner *runner, struct store *store) {
+    struct owner_row owner;
+    int status = store->ops->insert_owner(store, runner->pid, runner_now_ms(runner), &owner);
+    return status ? status : store->ops->delete_owner(store, owner.id);
+}
+
 // --- results that no longer fit ---
 
 static int recount(struct runner *runner, struct store *store) {

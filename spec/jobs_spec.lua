@@ -210,8 +210,8 @@ describe("stats", function()
         runner:submit("bob", fresh.targets(1))
         local task = runner:take()
         local stats = runner:stats()
-        assert.same({ 1, 1, 5, true }, { stats.live_jobs, stats.inflight_targets,
-            stats.store_bytes, stats.healthy })
+        assert.same({ 1, 1, 5, true, true }, { stats.live_jobs, stats.inflight_targets,
+            stats.store_bytes, stats.healthy, stats.store_healthy })
         assert.is_true(stats.oldest_pending_seconds >= 0 and stats.oldest_pending_seconds < 10)
         assert.same({ done = 0, partial = 1, failed = 0, cancelled = 1, restart = 0 }, stats.jobs)
         assert.same({ done = 1, failed = 1 }, stats.targets)

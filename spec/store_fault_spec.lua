@@ -99,6 +99,25 @@ describe("a store on a full disk", function()
         fresh.finish()
     end)
 
+    it("is found out by who asks, and so is that there is room, though nobody submits", function()
+        if not full then
+            return pending "only root may mount a disk"
+        end
+        local _, log = logging()
+        local runner = fresh.runner { store = full.path .. "/batch.db", log = log }
+        finally(function()
+            runner:close()
+            full:unmount()
+        end)
+        assert.is_true(runner:stats().healthy)
+        full:fill()
+        eventually(function() return not runner:stats().store_healthy end)
+        assert.is_false(runner:stats().healthy)
+        full:free()
+        eventually(function() return runner:stats().healthy end)
+        assert.is_true(runner:stats().store_healthy)
+    end)
+
     it("refuses a submit at once, reads on, and takes the outcomes when there is room", function()
         if not full then
             return pending "only root may mount a disk"

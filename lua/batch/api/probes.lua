@@ -17,8 +17,12 @@ local function ready(api)
         return answers.refusal("closing", answers.CLOSING)
     elseif not api.runner then
         return api:refuse_absent()
-    elseif not api.runner:stats().healthy then
-        return answers.refusal("unhealthy", "the store cannot be written, or workers are missing")
+    end
+    local stats = api.runner:stats()
+    if not stats.store_healthy then
+        return answers.refusal("store", "the store cannot be read or written")
+    elseif not stats.healthy then
+        return answers.refusal("unhealthy", "workers are missing")
     end
     return answers.answer(200, '{"status":"ok"}')
 end
