@@ -425,5 +425,8 @@ describe("the API", function()
             "507" } do
             assert.is_table(submit.responses[number], number)
         end
+        local events = description.paths["/v1/batches/{id}/events"].get
+        local last = events.parameters[#events.parameters]
+        assert.same({ "header", "Last-Event-ID" }, { last["in"], last.name })
     end)
 end)

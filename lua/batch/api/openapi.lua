@@ -40,7 +40,8 @@ local schemas = {
         id = STRING, status = JOB_STATUS, error = STRING, caller = STRING, class = STRING,
         targets_total = INTEGER, targets_done = INTEGER, targets_failed = INTEGER, bytes = INTEGER,
         created_at = TIME, started_at = TIME, finished_at = TIME, expires_at = TIME,
-    }, { "id", "status", "caller", "targets_total", "targets_done", "targets_failed" }),
+    }, { "id", "status", "caller", "class", "targets_total", "targets_done", "targets_failed",
+        "bytes", "created_at", "expires_at" }),
     Result = object({ content = STRING, encoding = one_of { "base64" }, meta = OPTIONS },
         { "content", "meta" }),
     Target = object({
@@ -69,17 +70,24 @@ local PARAMETER_TYPES = {
     id = STRING,
 }
 
+local function parameter_of(parameter, place)
+    return {
+        name = parameter.name, ["in"] = place, description = parameter.sentence,
+        schema = parameter.values and one_of(parameter.values)
+            or PARAMETER_TYPES[parameter.type],
+    }
+end
+
 local function parameters_of(path, operation)
     local described = {}
     if path:find("/ID", 1, true) then
         described[1] = { name = "id", ["in"] = "path", required = true, schema = STRING }
     end
     for _, parameter in ipairs(operation.parameters or {}) do
-        described[#described + 1] = {
-            name = parameter.name, ["in"] = "query", description = parameter.sentence,
-            schema = parameter.values and one_of(parameter.values)
-                or PARAMETER_TYPES[parameter.type],
-        }
+        described[#described + 1] = parameter_of(parameter, "query")
+    end
+    if operation.header then
+        described[#described + 1] = parameter_of(operation.header, "header")
     end
     return json.list(described)
 end

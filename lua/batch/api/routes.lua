@@ -14,8 +14,8 @@ local RESULTS = { name = "results", type = "flag", default = true,
     sentence = "whether the contents of results come along" }
 
 -- A route has path ("ID" stands for a job's id), and by method: name, handler, sentence, parameters
--- of the query, and answers: status → what it is, or the codes of errors. needs: "runner" (a caller
--- and a runner; the default), or "nothing".
+-- of the query, a header that counts as one, and answers: status → what it is, or the codes of
+-- errors. needs: "runner" (a caller and a runner; the default), or "nothing".
 local routes = {
     {
         path = "/v1/batches",
@@ -54,7 +54,7 @@ local routes = {
                   sentence = "answer at the job's next change, or after so many seconds" },
             },
             answers = { [200] = "Page" },
-            codes = { "bad_request", "not_found", "expired" },
+            codes = { "bad_request", "not_found", "expired", "closing" },
         },
         DELETE = {
             name = "cancel", handler = jobs.cancel,
@@ -84,6 +84,8 @@ local routes = {
             sentence = "Server-sent events: target for each outcome, its idx as the id, and last "
                 .. "job. The header Last-Event-ID resumes.",
             parameters = { FROM, RESULTS },
+            header = { name = "Last-Event-ID", type = "count",
+                sentence = "the idx that was seen last; wins over from" },
             answers = { [200] = "text/event-stream" },
             codes = { "bad_request", "not_found", "expired" },
         },

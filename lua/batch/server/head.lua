@@ -140,7 +140,7 @@ local function parse_request_line(text)
     if not method then
         return nil, 400, "the request line is malformed"
     elseif major ~= "1" then
-        return nil, 505, "HTTP/" .. major .. " is not spoken here"
+        return nil, 505, "HTTP/" .. major .. " does not begin like that here"
     end
     local path, query = head.split_target(target)
     if not path then
