@@ -126,6 +126,16 @@ describe("a submit over HTTP", function()
         assert.equal(202, (web:send("POST /v1/batches", '{"targets":[{"url":"a"}]}', fine)))
     end)
 
+    it("that is refused for a cap tells what the cap is called and what to do", function()
+        local web = client.open { fetch = echo, targets_per_job = 2 }
+        local _, answer = web:submit("a", "b", "c")
+        assert.same({
+            code = "too_many_targets",
+            hint = "a job has at most targets_per_job targets: submit several jobs",
+            message = "too many targets",
+        }, answer.error)
+    end)
+
     it("meets the caps", function()
         local gate = os.tmpname()
         os.remove(gate)
@@ -139,11 +149,14 @@ describe("a submit over HTTP", function()
         assert.equal(202, (web:submit("gate:" .. gate)))
         local status, answer, response = web:submit("other")
         assert.same({ 429, "caller_busy" }, { code_of(status, answer) })
+        assert.matches("jobs_per_caller", answer.error.hint, 1, true)
         assert.matches("^%d+$", response.headers["retry-after"])
         web.caller = "bob"
         assert.equal(202, (web:submit("gate:" .. gate)))
         web.caller = "root"
-        assert.same({ 429, "busy" }, { code_of(web:submit("other")) })
+        status, answer = web:submit "other"
+        assert.same({ 429, "busy" }, { code_of(status, answer) })
+        assert.matches("jobs_total", answer.error.hint, 1, true)
     end)
 end)
 

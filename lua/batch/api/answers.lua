@@ -104,6 +104,14 @@ local function quote(text)
     return '"' .. text:sub(1, MAX_QUOTED):gsub("[^\32-\126]", "?") .. '"'
 end
 
+-- What a client may do about a refusal of the runner, whose messages are short.
+local hints = {
+    caller_busy = "the caller has as many live jobs as jobs_per_caller allows: wait for one to end",
+    busy = "there are as many live jobs as jobs_total allows: wait for one to end",
+    too_many_targets = "a job has at most targets_per_job targets: submit several jobs",
+    expired = "the job's lease has lapsed: submit it again",
+}
+
 -- What the runner refuses with, where the API has its own words for it.
 local function api_code(code, message)
     if code == "closed" then
@@ -119,7 +127,7 @@ end
 -- @tparam string code
 -- @treturn table response
 local function runner_refusal(message, code)
-    return refusal(api_code(code, message), message)
+    return refusal(api_code(code, message), message, hints[code])
 end
 
 local breach = {}
