@@ -116,6 +116,14 @@ describe("a store's jobs", function()
         assert.same({}, callers "--caller carol")
     end)
 
+    it("are none at first, and then none of somebody else", function()
+        work()
+        assert.same({ 0, "", "luabatch: there are no jobs\n" }, { luabatch "list" })
+        submit "http://a/ --caller ann"
+        assert.same({ 0, "", "luabatch: there are no such jobs\n" },
+            { luabatch "list --caller bob" })
+    end)
+
     it("give their results, and follow a runner's work", function()
         work()
         local id = submit "http://slow/1 http://bytes/ http://slow/2"

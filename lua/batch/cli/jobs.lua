@@ -119,7 +119,7 @@ local function print_jobs(at, args)
     if not is_read then
         return at:report(fault)
     elseif #rows == 0 then
-        at.bar:say("there are no such jobs")
+        at.bar:say((args.status or args.caller) and "there are no such jobs" or "there are no jobs")
         return exits.done
     end
     if not args.json then
