@@ -159,4 +159,9 @@ describe("the outline of the configuration", function()
             assert.is_true(#line <= 80, line)
         end
     end)
+
+    it("keeps a value and its sentence apart, however long the value is", function()
+        local gap = config_text.outline(80):match '\n   user_agent = "[^"]*"(%s+)how requests'
+        assert.is_true(#gap >= 2)
+    end)
 end)

@@ -100,9 +100,9 @@ end
 -- "   name = default   sentence", where the sentence fits; else below it.
 local function outline_field(field, columns)
     local default = field.default ~= nil and " = " .. value_text(field.default) or ""
-    local head = ("   %-26s"):format(field.name .. default)
-    if #head + 1 + #field.sentence <= columns then
-        return head .. " " .. field.sentence
+    local head = ("   %-25s  "):format(field.name .. default)
+    if #head + #field.sentence <= columns then
+        return head .. field.sentence
     end
     return head:gsub("%s+$", "") .. "\n" .. (" "):rep(6) .. field.sentence
 end
