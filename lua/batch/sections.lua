@@ -139,9 +139,9 @@ sections.fetch = {
     { name = "user_agent", type = "line", default = "luabatch/" .. version, max = 255,
       sentence = "how requests introduce themselves" },
     { name = "archive", type = "url", default = "https://web.archive.org/web/2id_/",
-      sentence = "where `recover` finds archived copies" },
+      sentence = "for `recover`, which is not in this version: where archived copies are" },
     { name = "llm", type = "section", section = "fetch.llm",
-      sentence = "the language model that answers `question`" },
+      sentence = "for `question`, which is not in this version: the language model" },
 }
 
 sections["fetch.llm"] = {
