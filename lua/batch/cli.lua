@@ -11,9 +11,12 @@ local exits = require "batch.cli.exits"
 
 local HELP_COLUMNS = 80
 
-local EXITS_OF_JOBS = "Exit codes: 0 all targets done, or not all yet; 1 some failed, or the job "
-    .. "was cancelled or is unknown; 2 wrong usage, a wrong list or a wrong token; 3 the store or "
-    .. "the server cannot be reached, or refuses for now; 130 interrupted."
+-- wrong: what a 2 may mean besides wrong usage
+local function exits_of_jobs(wrong)
+    return "Exit codes: 0 all targets done, or not all yet; 1 some failed, or the job was "
+        .. "cancelled or is unknown; 2 wrong usage" .. wrong .. "; 3 the store or the server "
+        .. "cannot be reached, or refuses for now; 130 interrupted."
+end
 
 -- `module`: for commands that share a file, which then has a table for each; otherwise it is called
 -- as the command.
@@ -23,8 +26,9 @@ local COMMANDS = {
         summary = "Fetch a list of URLs in this process.",
         description = "Fetches every target of a list and prints the outcomes as JSON Lines, in "
             .. "the order they end, each with the number of its input line. An interrupted run "
-            .. "started again goes on where it stopped. What has its outcome in the store, failed "
-            .. "or not, is not fetched again; with another store it is.",
+            .. "started again goes on where it stopped. What this list has an outcome of in the "
+            .. "store, failed or not, is not fetched again; in another list or with another store "
+            .. "it is.",
         epilog = "Exit codes: 0 all done, 1 some failed, 2 wrong usage or a wrong list, 3 store or "
             .. "output cannot be used, 130 interrupted.",
     },
@@ -43,7 +47,7 @@ local COMMANDS = {
         description = "Submits a list as one job and prints the job's id. Something else works on "
             .. "it: a server, or a program with a runner on the same store. While the job is "
             .. "kept, the same list of the same caller is the same job.",
-        epilog = EXITS_OF_JOBS,
+        epilog = exits_of_jobs ", a wrong list or a wrong token",
     },
     {
         name = "status",
@@ -58,14 +62,14 @@ local COMMANDS = {
         description = "Prints the outcomes that there are as JSON Lines, in the order of the "
             .. "targets, or with --follow all up to the job's end. Content that is no UTF-8 comes "
             .. "as base64.",
-        epilog = EXITS_OF_JOBS,
+        epilog = exits_of_jobs " or a wrong token",
     },
     {
         name = "watch",
         summary = "Show a job's progress until it ends.",
         description = "Shows how far a job is until it ends, and goes on when the server was "
             .. "away for up to a minute. Ctrl-C ends the watching, not the job.",
-        epilog = EXITS_OF_JOBS,
+        epilog = exits_of_jobs " or a wrong token",
     },
     {
         name = "cancel",

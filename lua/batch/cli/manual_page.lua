@@ -27,8 +27,9 @@ local STATUSES = {
 }
 
 local FILES = {
-    { "luabatch.db", "The store, unless --store names another. It is readable for its owner alone. "
-        .. "While it is open, luabatch.db-wal and luabatch.db-shm belong to it." },
+    { "luabatch.db", "The store, unless --store names another; serve has batch.db, unless its "
+        .. "configuration names another. It is readable for its owner alone. While it is open, "
+        .. "luabatch.db-wal and luabatch.db-shm belong to it." },
     { "luabatch.db.owners", "Locks that tell which processes work on the store." },
 }
 
