@@ -112,12 +112,14 @@ local function receive_headers(stream)
     return headers, message
 end
 
--- Why nobody was reached, without the name of the call that found it out, or OpenSSL's number.
+-- Why nobody was reached, without the name of the call that found it out, or OpenSSL's number;
+-- luaossl puts the verdict on a certificate behind a colon without a blank.
 local function reason(message)
     if message == nil then
         return "it hung up"
     end
     return (tostring(message):gsub("^[%l_]+: ", ""):gsub("^error:%x+:[^:]*:[^:]*:", "")
+        :gsub("^(certificate verify failed):(%S)", "%1: %2")
         :gsub("^%u%l", string.lower))
 end
 
