@@ -4,6 +4,7 @@
 
 local cjson = require "cjson"
 local client = require "spec.support.client"
+local notifier = require "batch.notifier"
 local worker = require "spec.support.worker"
 
 -- A fetch that waits for a file named in the URL, "gate:PATH#n".
@@ -190,4 +191,37 @@ describe("events", function()
         worker.pause(0.06)
         assert.has_error(response.body, "expired")
     end)
+end)
+
+describe("a stream that its client leaves while it waits", function()
+    -- Coroutines wait by yielding, as under a server, which never resumes one whose client has gone.
+    local function new_condition()
+        return { wait = coroutine.yield, signal = function() end }
+    end
+
+    for address, n_before in pairs { ["/events"] = 1, ["/results?follow=true"] = 0 } do
+        it("leaves nothing behind that waits: " .. address, function()
+            local path, open = gate()
+            finally(function()
+                open()
+                worker.close_all()
+                os.remove(path)
+            end)
+            local web = client.open { fetch = gated }
+            local _, answer = web:submit("gate:" .. path)
+            web.notifier = notifier.new(web.runner, new_condition)
+            web.api:attach(web.runner, web.notifier)
+            for _ = 1, 3 do
+                local response = web:raw("GET /v1/batches/" .. answer.id .. address)
+                local reading = coroutine.wrap(function()
+                    client.chunks(response, n_before + 1)
+                end)
+                reading()
+                assert.equal("notifier (1 waiting)", tostring(web.notifier))
+                response.finish()
+                assert.equal("notifier (0 waiting)", tostring(web.notifier))
+                response.finish()
+            end
+        end)
+    end
 end)

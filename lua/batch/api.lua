@@ -7,8 +7,9 @@
 -- `header(lower_case_name)`, and `read_body(max_bytes)`, which gives the body, or nil and
 -- "too_large", "timeout" or "broken". A response has `status`, `headers` (lower-case names),
 -- `body`: text, or a function that gives the next chunk, nil at the end, may yield, and raises when
--- the answer cannot be completed; also `caller` and the error's `code`, for the log. To HEAD it is
--- GET's response, text included, for its length; the host leaves the body out.
+-- the answer cannot be completed; perhaps `finish`, to be called when the body has been sent or
+-- given up; also `caller` and the error's `code`, for the log. To HEAD it is GET's response, text
+-- included, for its length; the host leaves the body out.
 -- @module batch.api
 
 local answers = require "batch.api.answers"

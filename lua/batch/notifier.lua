@@ -17,6 +17,9 @@ local unpack = unpack or table.unpack
 local MAX_SHARE = 0.1
 local MIN_PAUSE_SECONDS = 0.005
 
+local waiter_methods = {}
+local waiter_metatable = { __name = "waiter", __index = waiter_methods }
+
 local methods = {}
 local metatable = { __name = "notifier", __index = methods }
 
@@ -53,7 +56,7 @@ end
 local function new(runner, new_condition)
     local self = setmetatable({
         _runner = runner,
-        _watched = {}, -- id → the set of those who wait for it
+        _watched = {}, -- id → the set of waiters that wait for it now
         _n_waiters = 0,
         _look_at = 0,
         _has_changed = false,
@@ -83,43 +86,64 @@ function methods:call(method, ...)
     return unpack(answer, 1, answer.n)
 end
 
-local function watch(self, id, waiter)
-    local waiters = self._watched[id]
+local function join(self, waiter)
+    local waiters = self._watched[waiter.id]
     if not waiters then
         waiters = {}
-        self._watched[id] = waiters
+        self._watched[waiter.id] = waiters
     end
     waiters[waiter] = true
     self._n_waiters = self._n_waiters + 1
 end
 
-local function unwatch(self, id, waiter)
-    local waiters = self._watched[id]
-    waiters[waiter] = nil
-    if next(waiters) == nil then
-        self._watched[id] = nil
-    end
-    self._n_waiters = self._n_waiters - 1
-end
-
---- Waits until a job is no longer what it was.
--- @tparam string id
+--- Waits until the job is no longer what it was.
 -- @tparam integer mark of what was read; nothing may have yielded since, or a change is missed
 -- @tparam number seconds at most
 -- @treturn boolean whether it has changed; false when the time is up, or waiting was stopped
-function methods:wait(id, mark, seconds)
+function waiter_methods:wait(mark, seconds)
     local deadline = core.now() + seconds
-    local waiter = { condition = self._new_condition(), mark = mark, has_changed = false }
-    watch(self, id, waiter)
-    while not waiter.has_changed and not self._is_stopped do
+    self.mark, self.has_changed = mark, false
+    join(self.notifier, self)
+    while not self.has_changed and not self.notifier._is_stopped do
         local left = deadline - core.now()
         if left <= 0 or core.caught() then
             break
         end
-        waiter.condition:wait(left)
+        self.condition:wait(left)
     end
-    unwatch(self, id, waiter)
-    return waiter.has_changed
+    self:leave()
+    return self.has_changed
+end
+
+--- Ends the wait of a coroutine that will not be resumed: nobody else would. Does nothing when
+-- nothing waits.
+function waiter_methods:leave()
+    local watched = self.notifier._watched
+    local waiters = watched[self.id]
+    if waiters and waiters[self] then
+        waiters[self] = nil
+        self.notifier._n_waiters = self.notifier._n_waiters - 1
+        if next(waiters) == nil then
+            watched[self.id] = nil
+        end
+    end
+end
+
+--- Makes what waits for a job, again and again, in a coroutine that may be given up meanwhile.
+-- @tparam string id
+-- @treturn waiter
+function methods:waiter(id)
+    return setmetatable({ notifier = self, id = id, condition = self._new_condition() },
+        waiter_metatable)
+end
+
+--- Waits once, in a coroutine that is resumed for sure.
+-- @tparam string id
+-- @tparam integer mark as for a waiter's `wait`
+-- @tparam number seconds
+-- @treturn boolean
+function methods:wait(id, mark, seconds)
+    return self:waiter(id):wait(mark, seconds)
 end
 
 local function look(self)

@@ -146,10 +146,11 @@ end
 --- An answer that is made while it is sent.
 -- @tparam string content_type
 -- @tparam function next_chunk gives text, nil at the end; may yield; raises when it cannot go on
+-- @tparam function finish called when it is sent or given up, next_chunk perhaps never resumed
 -- @treturn table response
-local function stream(content_type, next_chunk)
+local function stream(content_type, next_chunk, finish)
     local headers = { ["content-type"] = content_type, ["cache-control"] = "no-store" }
-    return { status = 200, headers = headers, body = next_chunk }
+    return { status = 200, headers = headers, body = next_chunk, finish = finish }
 end
 
 --- @export

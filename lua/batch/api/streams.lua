@@ -29,6 +29,11 @@ local function read_on(api, context, from)
     return page or answers.break_off(message)
 end
 
+-- Who goes while a stream waits leaves no one behind who waits.
+local function stream(content_type, next_chunk, waiter)
+    return answers.stream(content_type, next_chunk, function() waiter:leave() end)
+end
+
 --- `GET /v1/batches/ID/results`
 local function results(api, _, context)
     local follow = context.query.follow
@@ -36,7 +41,10 @@ local function results(api, _, context)
     if not page then
         return answers.runner_refusal(message, code)
     end
-    local from = page.next
+    local from, waiter = page.next, api.notifier:waiter(context.id)
+    if #page.targets == 0 then
+        page = nil -- sending the head may take its time: by then there may be some
+    end
     local function next_chunk()
         while true do
             page = page or read_on(api, context, from)
@@ -49,10 +57,10 @@ local function results(api, _, context)
             elseif api.is_closing then
                 answers.break_off(answers.CLOSING)
             end
-            api.notifier:wait(context.id, this.mark, HEARTBEAT_SECONDS)
+            waiter:wait(this.mark, HEARTBEAT_SECONDS)
         end
     end
-    return answers.stream("application/jsonl", next_chunk)
+    return stream("application/jsonl", next_chunk, waiter)
 end
 
 local function event_lines(page)
@@ -83,6 +91,7 @@ local function events(api, request, context)
         return answers.runner_refusal(message, code)
     end
     local head, has_ended = ("retry: %d\n\n"):format(RECONNECT_MS), false
+    local waiter = api.notifier:waiter(context.id)
     local function next_chunk()
         while not has_ended do
             page = page or read_on(api, context, from)
@@ -94,13 +103,13 @@ local function events(api, request, context)
                 return chunk
             elseif api.is_closing then
                 return nil -- the client connects again, and finds where it was
-            elseif not api.notifier:wait(context.id, this.mark, HEARTBEAT_SECONDS) then
+            elseif not waiter:wait(this.mark, HEARTBEAT_SECONDS) then
                 return ":\n\n"
             end
         end
         return nil
     end
-    return answers.stream("text/event-stream", next_chunk)
+    return stream("text/event-stream", next_chunk, waiter)
 end
 
 --- @export
