@@ -358,6 +358,17 @@ describe("the API", function()
         assert.equal("GET, HEAD", response.headers.allow)
     end)
 
+    it("takes no word of its own for a method", function()
+        local web = client.open { fetch = echo }
+        for _, method in ipairs { "path", "allow", "get", "HEADS" } do
+            for _, path in ipairs { "/v1/batches", "/healthz" } do
+                local response = web.api:handle { method = method, path = path,
+                    header = function() return "Bearer alice" end }
+                assert.same({ 405, "method_not_allowed" }, { response.status, response.code })
+            end
+        end
+    end)
+
     it("answers HEAD with what GET has, for its length, and begins no stream", function()
         local web = client.open { fetch = echo }
         local _, answer = web:submit("a")

@@ -118,15 +118,14 @@ end
 
 --- Answers a request. May yield; raises nothing but the faults of this program.
 -- @tparam table request
--- @treturn table response
+-- @treturn table response; of HEAD it is that of GET, whose head alone is to be sent
 function methods:handle(request)
     local route, id = routes.find(request.path)
     if not route then
         return answers.refusal("not_found", "there is nothing at this address",
             "GET /openapi.json tells which addresses there are")
     end
-    local is_head = request.method == "HEAD"
-    local operation = route[is_head and "GET" or request.method]
+    local operation = routes.operation(route, request.method)
     if not operation then
         return answers.refusal("method_not_allowed", answers.quote(request.method)
             .. " is not possible here", nil, { allow = route.allow })
@@ -134,7 +133,7 @@ function methods:handle(request)
     local context, refused = read_context(self, request, operation, id)
     local response = refused or operation.handler(self, request, context)
     response.caller = context and context.caller
-    if is_head and type(response.body) == "function" then
+    if request.method == "HEAD" and type(response.body) == "function" then
         response.body = no_chunk
     end
     return response

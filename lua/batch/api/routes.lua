@@ -127,7 +127,10 @@ local routes = {
 -- In the order in which Allow names them.
 local METHODS = { "GET", "POST", "DELETE" }
 
-local by_path = {}
+local by_path, is_method = {}, {}
+for _, method in ipairs(METHODS) do
+    is_method[method] = true
+end
 for _, route in ipairs(routes) do
     by_path[route.path] = route
     local allowed = {}
@@ -152,5 +155,16 @@ local function find(path)
     return by_path[path]
 end
 
+--- What a route does by a method.
+-- @tparam table route
+-- @tparam string method as it was sent: any word
+-- @treturn ?table operation; of HEAD it is that of GET
+local function operation(route, method)
+    if method == "HEAD" then
+        method = "GET"
+    end
+    return is_method[method] and route[method] or nil
+end
+
 --- @export
-return { routes = routes, find = find, METHODS = METHODS }
+return { routes = routes, find = find, operation = operation, METHODS = METHODS }
