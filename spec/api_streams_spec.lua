@@ -3,6 +3,7 @@
 -- Outcomes and events while they come: what is streamed, in which order, and where it resumes.
 
 local cjson = require "cjson"
+local core = require "batch.core"
 local client = require "spec.support.client"
 local notifier = require "batch.notifier"
 local worker = require "spec.support.worker"
@@ -193,11 +194,27 @@ describe("events", function()
     end)
 end)
 
-describe("a stream that its client leaves while it waits", function()
+describe("a client that goes while it waits", function()
     -- Coroutines wait by yielding, as under a server, which never resumes one whose client has gone.
     local function new_condition()
         return { wait = coroutine.yield, signal = function() end }
     end
+
+    it("ends a wait, too", function()
+        local web = client.open { executor = "manual" }
+        local _, answer = web:submit "a"
+        local n_looks, began_at = 0, core.now()
+        local response = web.api:handle {
+            method = "GET", path = "/v1/batches/" .. answer.id, query = "wait=20",
+            header = function() return "Bearer alice" end,
+            is_gone = function()
+                n_looks = n_looks + 1
+                return true
+            end,
+        }
+        assert.same({ 200, 1 }, { response.status, n_looks })
+        assert.is_true(core.now() - began_at < 10)
+    end)
 
     for address, n_before in pairs { ["/events"] = 1, ["/results?follow=true"] = 0 } do
         it("leaves nothing behind that waits: " .. address, function()

@@ -188,6 +188,16 @@ describe("the server", function()
         assert.equal(n_before + 5, server:n_finished())
     end)
 
+    it("tells the handler when its client has hung up", function()
+        local n_before = server:n_finished()
+        for i, protocol in ipairs { "--http1.1", "--http2-prior-knowledge" } do
+            local output = server:curl(protocol .. " --max-time 0.3 http://{}/patient")
+            assert.matches("timed out", output)
+            assert.is_true(eventually(function() return server:n_finished() == n_before + i end))
+        end
+        assert.is_true(eventually(function() return server:curl("http://{}/active") == "1 1" end))
+    end)
+
     it("answers 500 when the handler fails, and says why in the log alone", function()
         local answer = server:curl("-i http://{}/raise")
         assert.matches("^HTTP/1.1 500 ", answer)
@@ -208,6 +218,8 @@ describe("the server", function()
         end
         server:curl("http://{}/" .. ("y"):rep(1000))
         assert.is_true(#server:logged("path=/yyy") < 500)
+        server:curl("-X " .. ("Z"):rep(1000) .. " http://{}/z")
+        assert.is_true(#server:logged("path=/z") < 500)
         server:curl("-d aaaa 'http://{}/body?2'")
         assert.matches("code=too_large", server:logged("code=too_large method=POST path=/body "))
     end)

@@ -5,7 +5,8 @@
 --
 -- A request has `method`, `path` (percent-encoded, without query), `query` (text or nil),
 -- `header(lower_case_name)`, and `read_body(max_bytes)`, which gives the body, or nil and
--- "too_large", "timeout" or "broken". A response has `status`, `headers` (lower-case names),
+-- "too_large", "timeout" or "broken"; perhaps `is_gone()`, whether nobody waits for the answer any
+-- more. A response has `status`, `headers` (lower-case names),
 -- `body`: text, or a function that gives the next chunk, nil at the end, may yield, and raises when
 -- the answer cannot be completed; perhaps `finish`, to be called when the body has been sent or
 -- given up; also `caller` and the error's `code`, for the log. To HEAD it is GET's response, text

@@ -59,6 +59,10 @@ local routes = {
             return ": hello\n\n"
         end, { finish = finish })
     end,
+    ["/patient"] = function(r)
+        while not r.is_gone() do cqueues.sleep(0.01) end
+        return text("nobody reads this", { finish = finish })
+    end,
     ["/slow"] = function() cqueues.sleep(0.3) return text("slow\n") end,
     ["/body"] = function(r)
         local body, why = r.read_body(tonumber(r.query) or 1000)

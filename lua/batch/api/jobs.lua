@@ -14,6 +14,8 @@ local MAX_DEPTH = 104
 local MAX_PAGE = 1000
 -- Nobody's connection lasts for longer.
 local MAX_WAIT_SECONDS = 3600
+-- Between two looks whether the client is still there: many give up earlier than they said.
+local LOOK_SECONDS = 2
 
 local TERMINAL = { done = true, partial = true, failed = true, cancelled = true }
 
@@ -128,23 +130,36 @@ local function list(api, _, context)
         next_id and json.encode(next_id) or "null"))
 end
 
--- Waits until the job is no longer what it is now, or has ended, or the time is up.
-local function wait_for_change(api, context, seconds)
+-- Waits until a job changes, the time is up, nobody waits for the answer any more, or all waiting
+-- is stopped, of which only an early end tells.
+local function wait_in_turns(api, request, id, mark, seconds)
+    local end_at = core.now() + seconds
+    local is_gone = request.is_gone or function() return false end
+    repeat
+        local turn_end_at = math.min(core.now() + LOOK_SECONDS, end_at)
+        local has_changed = api.notifier:wait(id, mark, turn_end_at - core.now())
+        local is_over = has_changed or core.now() < turn_end_at or turn_end_at == end_at
+    until is_over or is_gone()
+end
+
+-- Waits until the job is no longer what it is now, if it may change at all. Returns what it was.
+local function wait_for_change(api, request, context)
     local page, message, code = api.runner:read_json(context.id,
         { caller = context.caller, limit = 0 })
     if page and not TERMINAL[page.status] then
-        api.notifier:wait(context.id, page.mark, math.min(seconds, MAX_WAIT_SECONDS))
+        wait_in_turns(api, request, context.id, page.mark,
+            math.min(context.query.wait, MAX_WAIT_SECONDS))
     end
     return page, message, code
 end
 
 --- `GET /v1/batches/ID`
-local function read(api, _, context)
+local function read(api, request, context)
     local query = context.query
     local page, message, code = true, nil, nil
     if query.wait > 0 then
         local was_closing = api.is_closing
-        page, message, code = wait_for_change(api, context, query.wait)
+        page, message, code = wait_for_change(api, request, context)
         -- Answered at once, who waits in a loop would ask again at once.
         if page and was_closing and not TERMINAL[page.status] then
             return answers.refusal("closing", answers.CLOSING)

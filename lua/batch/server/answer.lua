@@ -8,7 +8,7 @@ local json = require "batch.json"
 
 local monotime = cqueues.monotime
 
-local MAX_LOGGED_PATH = 200
+local MAX_LOGGED = 200 -- bytes of what a client sent
 local JSON_TYPE = "application/json"
 
 local answer = {}
@@ -89,10 +89,32 @@ function answer.of(server, request)
     return answer.internal()
 end
 
+--- Has the handler answer what a client sent.
+-- @tparam table server
+-- @tparam table request `method`, `path`, `query`, `fields`, `peer`
+-- @tparam table source where the body comes from: `read(max_bytes)`, `is_gone()`, and `fault`, what
+-- is wrong with what was read; that answers then, for the handler does not know it
+-- @treturn table response
+function answer.ask(server, request, source)
+    local fields = request.fields
+    local response = answer.of(server, {
+        method = request.method, path = request.path, query = request.query, peer = request.peer,
+        header = function(name) return fields[name] end,
+        read_body = function(max_bytes) return source:read(max_bytes) end,
+        is_gone = function() return source:is_gone() end,
+    })
+    if source.fault then
+        answer.finish(server, response)
+        return answer.bad_request(400, source.fault)
+    end
+    return response
+end
+
 --- Writes a failure of the server's own code to the log.
 function answer.report(server, fault, request)
     pcall(server.log.write, server.log, "error", "request failed", {
-        error = fault, method = request.method, path = answer.loggable(request.path),
+        error = fault, method = answer.loggable(request.method),
+        path = answer.loggable(request.path),
     })
 end
 
@@ -122,12 +144,12 @@ function answer.finish(server, response)
     end
 end
 
---- A path as it goes into the log.
-function answer.loggable(path)
-    if path and #path > MAX_LOGGED_PATH then
-        return path:sub(1, MAX_LOGGED_PATH) .. "..."
+--- A method or a path as it goes into the log.
+function answer.loggable(text)
+    if text and #text > MAX_LOGGED then
+        return text:sub(1, MAX_LOGGED) .. "..."
     end
-    return path
+    return text
 end
 
 --- Writes the line of a request to the access log.
@@ -139,7 +161,8 @@ end
 function answer.record(server, request, response, n_bytes, is_whole)
     local seconds = monotime() - request.began_at
     pcall(server.log.write, server.log, "info", "request", {
-        method = request.method, path = answer.loggable(request.path), status = response.status,
+        method = answer.loggable(request.method), path = answer.loggable(request.path),
+        status = response.status,
         bytes = n_bytes, seconds = math.floor(seconds * 1e6 + 0.5) / 1e6,
         caller = response.caller, code = response.code, peer = request.peer,
         protocol = request.protocol, incomplete = not is_whole or nil,

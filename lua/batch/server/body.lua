@@ -184,6 +184,12 @@ function Body:read(max_bytes)
     return self._text
 end
 
+--- Whether the client has hung up, as far as one can see: not past a body or a next request.
+-- @treturn boolean
+function Body:is_gone()
+    return self.is_consumed and self._wire.ahead == "" and (self._wire:is_gone())
+end
+
 --- Whether what nobody read can be skipped after the answer, so that the connection may be kept.
 function Body:is_skippable()
     return self.is_consumed or not (self._why or self._expects_continue)

@@ -132,27 +132,11 @@ end
 
 -- Requests ---------------------------------------------------------------------------------------
 
--- What answers a request that was broken off, in place of the handler's response: only here it is
--- known what was wrong.
-local function respond(connection, request, body)
-    local server, fields = connection.server, request.fields
-    local response = answer.of(server, {
-        method = request.method, path = request.path, query = request.query, peer = connection.peer,
-        header = function(name) return fields[name] end,
-        read_body = function(max_bytes) return body:read(max_bytes) end,
-    })
-    if body.fault then
-        answer.finish(server, response)
-        return answer.bad_request(400, body.fault)
-    end
-    return response
-end
-
 -- Answers one request. Returns whether the connection may go on.
 local function exchange(connection, request)
     local server = connection.server
     local body = new_body(request, connection.wire, server.limits)
-    local response = respond(connection, request, body)
+    local response = answer.ask(server, request, body)
     connection.response = response
     local is_last = request.is_last or server.is_stopping or not body:is_skippable()
         or request.version == "1.0" and type(response.body) == "function"

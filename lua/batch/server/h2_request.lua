@@ -140,7 +140,7 @@ function Request:_read_all(max_bytes, pieces)
 end
 
 --- Reads the whole body, as `batch.server.body` does.
-function Request:read_body(max_bytes)
+function Request:read(max_bytes)
     if not self._text and not self._why then
         local pieces = {}
         local is_read, why = self:_read_all(max_bytes, pieces)

@@ -165,16 +165,7 @@ function Stream:_respond(status, message)
     if status then
         return answer.bad_request(status, message)
     end
-    local response = answer.of(server, {
-        method = request.method, path = request.path, query = request.query, peer = request.peer,
-        header = function(name) return request.fields[name] end,
-        read_body = function(max_bytes) return request:read_body(max_bytes) end,
-    })
-    if request.fault then
-        answer.finish(server, response)
-        return answer.bad_request(400, request.fault)
-    end
-    return response
+    return answer.ask(server, request, request)
 end
 
 --- Answers the request.
