@@ -27,8 +27,9 @@ struct floor {
     struct store *store;
     sqlite3 *db;
     sqlite3_stmt *begin, *commit;
-    sqlite3_stmt *insert_job, *insert_target, *add_job;
+    sqlite3_stmt *insert_job, *insert_inputs, *add_job;
     sqlite3_stmt *progress, *insert_outcome;
+    struct targets targets;  // of the job that is being submitted
     uint64_t dice;
 };
 
@@ -64,20 +65,22 @@ static void floor_open(struct floor *floor, const char *path, const char *durabi
     floor->begin = prepare(floor, SQL_BEGIN);
     floor->commit = prepare(floor, SQL_COMMIT);
     floor->insert_job = prepare(floor, SQL_INSERT_JOB);
-    floor->insert_target = prepare(floor, SQL_INSERT_TARGET);
+    floor->insert_inputs = prepare(floor, SQL_INSERT_INPUTS);
     floor->add_job = prepare(floor, SQL_GAUGE_ADD_JOB);
     floor->progress = prepare(floor, SQL_PROGRESS_JOB);
     floor->insert_outcome = prepare(floor, SQL_INSERT_OUTCOME);
+    targets_init(&floor->targets);
     floor->dice = 1;
 }
 
 static void floor_close(struct floor *floor) {
     sqlite3_stmt *const statements[] = {
-        floor->begin,   floor->commit,   floor->insert_job,     floor->insert_target,
+        floor->begin,   floor->commit,   floor->insert_job,     floor->insert_inputs,
         floor->add_job, floor->progress, floor->insert_outcome,
     };
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
         sqlite3_finalize(statements[i]);
+    targets_fini(&floor->targets);
     floor->store->ops->close(floor->store);
 }
 
@@ -110,21 +113,26 @@ static void insert_job(struct floor *floor, int64_t number, int64_t n_targets) {
     step(floor, job);
 }
 
-static void insert_targets(struct floor *floor, int64_t job, int64_t n_targets) {
+// One chunk: as many targets as a submit has here fit into it.
+static void insert_inputs(struct floor *floor, int64_t job, int64_t n_targets) {
     char url[64];
-    sqlite3_bind_int64(floor->insert_target, 1, job);
+    struct target target = {.url = url, .options = "{}", .options_len = 2};
+    struct buffer *packed = &floor->targets.packed;
+    packed->len = 0;
     for (int64_t idx = 0; idx < n_targets; idx++) {
-        int len = snprintf(url, sizeof url, "https://example.com/%" PRId64 "/%" PRId64, job, idx);
-        sqlite3_bind_int64(floor->insert_target, 2, idx);
-        sqlite3_bind_text(floor->insert_target, 3, url, len, SQLITE_STATIC);
-        step(floor, floor->insert_target);
+        target.url_len =
+            (size_t)snprintf(url, sizeof url, "https://example.com/%" PRId64 "/%" PRId64, job, idx);
+        targets_add(&floor->targets, &target);
     }
+    sqlite3_bind_int64(floor->insert_inputs, 1, job << STORE_IDX_BITS);
+    sqlite3_bind_blob64(floor->insert_inputs, 2, packed->bytes, packed->len, SQLITE_STATIC);
+    step(floor, floor->insert_inputs);
 }
 
 static void submit_one(struct floor *floor, int64_t number, int64_t n_targets) {
     step(floor, floor->begin);
     insert_job(floor, number, n_targets);
-    insert_targets(floor, sqlite3_last_insert_rowid(floor->db), n_targets);
+    insert_inputs(floor, sqlite3_last_insert_rowid(floor->db), n_targets);
     step(floor, floor->add_job);
     step(floor, floor->commit);
 }

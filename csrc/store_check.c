@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Proves the invariants of a store: counters are the rows, the byte gauge is the sum of the stored
-// results, no outcome lies beyond targets_done, a status agrees with the outcomes, indexes are
-// sound.
+// results, no outcome lies beyond targets_done, a status agrees with the outcomes, the chunks of
+// inputs are whole and follow one another, indexes are sound.
 
 #include "store_sqlite.h"
 
@@ -45,7 +45,6 @@ static void check_job(const struct report *report, sqlite3_stmt *row) {
     compare(report, id, "targets_done (by the last idx)", done, sqlite3_column_int64(row, 9));
     compare(report, id, "targets_failed", failed, sqlite3_column_int64(row, 10));
     compare(report, id, "bytes", sqlite3_column_int64(row, 6), sqlite3_column_int64(row, 11));
-    compare(report, id, "targets_total", total, sqlite3_column_int64(row, 12));
     if (status < 0)
         say(report, "job %s: unknown status '%s'", id, status_text);
     else if (job_is_live(status) == is_finished)
@@ -67,6 +66,71 @@ static int check_jobs(struct sqlite *sqlite, const struct report *report) {
     for (; code == SQLITE_ROW; code = sqlite3_step(statement))
         check_job(report, statement);
     status = code == SQLITE_DONE ? STATUS_OK : sqlite_fail(sqlite, code, "check the jobs");
+    sqlite3_reset(statement);
+    return status;
+}
+
+// The inputs of one job, chunk by chunk.
+struct input_check {
+    const struct report *report;
+    int64_t job_key;  // 0: none yet
+    char id[JOB_ID_SIZE];
+    int64_t targets_total;
+    int64_t n_targets;
+    int64_t next_idx;  // behind the targets seen so far
+};
+
+static void end_job(const struct input_check *check) {
+    if (check->job_key)
+        compare(check->report, check->id, "targets_total", check->targets_total, check->n_targets);
+}
+
+// Columns as in SQL_CHECK_INPUTS.
+static void begin_job(struct input_check *check, sqlite3_stmt *row) {
+    end_job(check);
+    *check = (struct input_check){.report = check->report,
+                                  .job_key = sqlite3_column_int64(row, 0),
+                                  .targets_total = sqlite3_column_int64(row, 2)};
+    snprintf(check->id, sizeof check->id, "%s", (const char *)sqlite3_column_text(row, 1));
+}
+
+static void check_chunk(struct input_check *check, sqlite3_stmt *row) {
+    int64_t first = sqlite3_column_int64(row, 3);
+    struct bytes packed = sqlite_column(row, 4);
+    struct target target;
+    size_t offset = 0;
+    int64_t n_targets = 0;
+    int status;
+    if (first > check->next_idx)
+        say(check->report, "job %s: inputs from idx %lld on are missing", check->id,
+            (long long)check->next_idx);
+    if (first < check->next_idx)
+        say(check->report, "job %s: inputs from idx %lld on are there twice", check->id,
+            (long long)first);
+    while (!(status = targets_read(packed.start, packed.len, &offset, &target)))
+        n_targets++;
+    if (status != STATUS_NOTHING || n_targets == 0)
+        say(check->report, "job %s: inputs from idx %lld on cannot be read", check->id,
+            (long long)(first + n_targets));
+    check->n_targets += n_targets;
+    check->next_idx = first + n_targets;
+}
+
+static int check_inputs(struct sqlite *sqlite, const struct report *report) {
+    struct input_check check = {.report = report};
+    int status = sqlite_run(sqlite, SQL_CHECK_INPUTS, "");
+    if (status)
+        return status == STATUS_NOTHING ? STATUS_OK : status;
+    sqlite3_stmt *statement = sqlite->statements[SQL_CHECK_INPUTS];
+    int code = SQLITE_ROW;
+    for (; code == SQLITE_ROW; code = sqlite3_step(statement)) {
+        if (sqlite3_column_int64(statement, 0) != check.job_key)
+            begin_job(&check, statement);
+        if (sqlite3_column_type(statement, 3) != SQLITE_NULL)
+            check_chunk(&check, statement);
+    }
+    end_job(&check);
+    status = code == SQLITE_DONE ? STATUS_OK : sqlite_fail(sqlite, code, "check the inputs");
     sqlite3_reset(statement);
     return status;
 }
@@ -117,7 +181,7 @@ static int check_integrity(struct sqlite *sqlite, const struct report *report) {
 
 // Each goes on where another one could not read what it looks at: that is a fault like any other.
 static int (*const checks[])(struct sqlite *sqlite, const struct report *report) = {
-    check_jobs, check_gauge, check_orphans, check_integrity};
+    check_jobs, check_inputs, check_gauge, check_orphans, check_integrity};
 
 int sqlite_check(struct store *store, void (*report)(void *context, const char *text),
                  void *context) {

@@ -6,14 +6,20 @@
 
 #include "store_sqlite.h"
 
+#include <string.h>
+
 enum {
     // A row that fits into a page of 4 KiB beside its header. A larger target is alone in its
     // chunk.
     CHUNK_BYTES = 4000,
     // Inputs are as large as users make them; a window of them need not be.
     WINDOW_BYTES = 65536,
-    MAX_IDX = (1 << 24) - 1,  // what a key has room for
+    MAX_IDX = (1 << STORE_IDX_BITS) - 1,
 };
+
+static int64_t key_of(int64_t job_key, int64_t idx) {
+    return job_key << STORE_IDX_BITS | idx;
+}
 
 // --- writing ---
 
@@ -22,7 +28,7 @@ static int insert_chunk(struct sqlite *sqlite, int64_t job_key, int64_t first,
     if (first > MAX_IDX)
         return fault_set(&sqlite->store.fault, STATUS_STORE,
                          "cannot store the targets: more than %d", MAX_IDX + 1);
-    return sqlite_write(sqlite, SQL_INSERT_INPUTS, "iib", job_key, first, packed);
+    return sqlite_write(sqlite, SQL_INSERT_INPUTS, "ib", key_of(job_key, first), packed);
 }
 
 int sqlite_insert_inputs(struct sqlite *sqlite, int64_t job_key, int64_t first,
@@ -49,18 +55,35 @@ int sqlite_insert_inputs(struct sqlite *sqlite, int64_t job_key, int64_t first,
 
 // --- reading ---
 
+// Copies the chunk, unless it is a large one, or memory is short.
+static bool keep_chunk(struct inputs *inputs) {
+    struct bytes *chunk = &inputs->chunk;
+    inputs->copy.len = 0;
+    if (chunk->len > CHUNK_BYTES || !buffer_reserve(&inputs->copy, chunk->len)) {
+        buffer_fini(&inputs->copy);
+        return false;
+    }
+    buffer_add(&inputs->copy, chunk->start, chunk->len);
+    chunk->start = inputs->copy.bytes;
+    return true;
+}
+
 // Gets the chunk that begins nearest before idx. STATUS_NOTHING when there is none.
 static int fetch_chunk(struct sqlite *sqlite, struct inputs *inputs, int64_t job_key, int64_t idx) {
     inputs->job_key = 0;
     sqlite_reset(sqlite, inputs->sql);
-    int status = sqlite_run(sqlite, inputs->sql, "ii", job_key, idx);
+    int status = sqlite_run(sqlite, inputs->sql, "i", key_of(job_key, idx));
     if (status)
         return status;
     sqlite3_stmt *row = sqlite->statements[inputs->sql];
-    inputs->job_key = job_key;
-    inputs->next_idx = sqlite3_column_int64(row, 0) & MAX_IDX;
-    inputs->chunk = sqlite_column(row, 1);
+    int64_t key = sqlite3_column_int64(row, 0);
+    if (key >> STORE_IDX_BITS != job_key)
+        return STATUS_NOTHING;
+    inputs->next_idx = key & MAX_IDX;
     inputs->offset = 0;
+    inputs->chunk = sqlite_column(row, 1);
+    if (!inputs->has_copy || keep_chunk(inputs))
+        inputs->job_key = job_key;
     return STATUS_OK;
 }
 
@@ -91,8 +114,18 @@ int sqlite_find_input(struct sqlite *sqlite, struct inputs *inputs, int64_t job_
     return status ? status : seek_in_chunk(sqlite, inputs, idx, out_target);
 }
 
-void sqlite_inputs_done(struct sqlite *sqlite, const struct inputs *inputs) {
-    sqlite_reset(sqlite, inputs->sql);
+int sqlite_find_recent(struct sqlite *sqlite, int64_t job_key, int64_t idx,
+                       struct target *out_target) {
+    struct inputs *inputs = &sqlite->recent[job_key % N_RECENT_INPUTS];
+    inputs->sql = SQL_FIND_INPUT;
+    inputs->has_copy = true;
+    return sqlite_find_input(sqlite, inputs, job_key, idx, out_target);
+}
+
+void sqlite_forget_recent(struct sqlite *sqlite) {
+    for (int i = 0; i < N_RECENT_INPUTS; i++)
+        buffer_fini(&sqlite->recent[i].copy);
+    memset(sqlite->recent, 0, sizeof sqlite->recent);
 }
 
 int sqlite_read_inputs(struct store *store, int64_t key, int64_t from, int64_t limit,
@@ -107,7 +140,7 @@ int sqlite_read_inputs(struct store *store, int64_t key, int64_t from, int64_t l
             break;
         targets_add(out_targets, &target);
     }
-    sqlite_inputs_done(sqlite, &inputs);
+    sqlite_reset(sqlite, inputs.sql);
     if (out_targets->packed.is_broken)
         status =
             fault_set(&store->fault, STATUS_NO_MEMORY, "cannot read the targets: out of memory");

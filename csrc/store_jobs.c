@@ -78,31 +78,6 @@ int sqlite_count_live(struct store *store, int64_t *out_count) {
     return sqlite_number((struct sqlite *)store, SQL_COUNT_LIVE, out_count, "");
 }
 
-static int insert_targets(struct sqlite *sqlite, int64_t key, const struct targets *targets) {
-    int status;
-    sqlite3_stmt *statement = sqlite_statement(sqlite, SQL_INSERT_TARGET, &status);
-    if (!statement)
-        return status;
-    sqlite3_bind_int64(statement, 1, key);
-    struct target target;
-    size_t offset = 0;
-    for (int64_t idx = 0; targets_next(targets, &offset, &target) == STATUS_OK; idx++) {
-        bool has_options = target.options_len > 2;
-        sqlite3_bind_int64(statement, 2, idx);
-        sqlite3_bind_text64(statement, 3, target.url, target.url_len, SQLITE_STATIC, SQLITE_UTF8);
-        if (has_options)
-            sqlite3_bind_text64(statement, 4, target.options, target.options_len, SQLITE_STATIC,
-                                SQLITE_UTF8);
-        else
-            sqlite3_bind_null(statement, 4);
-        int code = sqlite3_step(statement);
-        sqlite3_reset(statement);
-        if (code != SQLITE_DONE)
-            return sqlite_fail(sqlite, code, "store the targets");
-    }
-    return STATUS_OK;
-}
-
 int sqlite_insert_job(struct store *store, const struct new_job *job, int64_t *out_key) {
     struct sqlite *sqlite = (struct sqlite *)store;
     struct bytes key_bytes = {(const char *)job->idem_key, CANONICAL_KEY_BYTES};
@@ -113,7 +88,7 @@ int sqlite_insert_job(struct store *store, const struct new_job *job, int64_t *o
     if (status)
         return status;
     int64_t key = sqlite3_last_insert_rowid(sqlite->db);
-    status = insert_targets(sqlite, key, job->targets);
+    status = sqlite_insert_inputs(sqlite, key, 0, job->targets);
     if (!status)
         status = sqlite_write(sqlite, SQL_GAUGE_ADD_JOB, "");
     if (!status)

@@ -1,49 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// Reading many rows from SQLite: inputs a window at a time, and cursors over jobs, targets and
-// changes. A connection has at most one cursor, and its statement stands until it is closed.
+// Reading many rows from SQLite: cursors over jobs, targets and changes. A connection has at most
+// one cursor, and its statements stand until it is closed.
 
 #include "store_sqlite.h"
 
 #include <string.h>
 
-// Inputs are as large as users make them; a window of them need not be.
-enum { WINDOW_BYTES = 65536 };
-
 struct store_cursor {
     struct sqlite *sqlite;
-    sqlite3_stmt *statement;
-    bool is_feed;  // rows name their job
+    sqlite3_stmt *statement;  // gives jobs or outcomes
+    struct inputs inputs;
+    bool is_feed;      // rows name their job
+    bool has_pending;  // of targets: those without an outcome, too; then there are
+    int64_t job_key;
+    int64_t idx;          // of the next target
+    int64_t end_idx;      // behind the last one
+    int64_t outcome_idx;  // of the outcome that stands; INT64_MAX: no more of them
 };
-
-static struct target input_of(sqlite3_stmt *statement, int column) {
-    struct bytes url = sqlite_column(statement, column);
-    struct bytes options = sqlite_column(statement, column + 1);
-    if (!options.start)
-        options = (struct bytes){"{}", 2};
-    return (struct target){url.start, url.len, options.start, options.len};
-}
-
-int sqlite_read_inputs(struct store *store, int64_t key, int64_t from, int64_t limit,
-                       struct targets *out_targets) {
-    struct sqlite *sqlite = (struct sqlite *)store;
-    int status = sqlite_run(sqlite, SQL_READ_INPUTS, "iii", key, from, limit);
-    if (status)
-        return status == STATUS_NOTHING ? STATUS_OK : status;
-    sqlite3_stmt *statement = sqlite->statements[SQL_READ_INPUTS];
-    int code = SQLITE_ROW;
-    while (code == SQLITE_ROW) {
-        struct target target = input_of(statement, 0);
-        targets_add(out_targets, &target);
-        code = out_targets->packed.len < WINDOW_BYTES ? sqlite3_step(statement) : SQLITE_DONE;
-    }
-    status = code == SQLITE_DONE ? STATUS_OK : sqlite_fail(sqlite, code, "read the targets");
-    sqlite3_reset(statement);
-    if (!status && out_targets->packed.is_broken)
-        status =
-            fault_set(&store->fault, STATUS_NO_MEMORY, "cannot read the targets: out of memory");
-    return status;
-}
 
 static int open_cursor(struct sqlite *sqlite, enum sql sql, bool is_feed,
                        struct store_cursor **out_cursor) {
@@ -56,7 +30,10 @@ static int open_cursor(struct sqlite *sqlite, enum sql sql, bool is_feed,
     if (!cursor)
         return fault_set(&sqlite->store.fault, STATUS_NO_MEMORY, "out of memory");
     sqlite_cursor_close(sqlite->cursor);
-    *cursor = (struct store_cursor){sqlite, statement, is_feed};
+    *cursor = (struct store_cursor){.sqlite = sqlite,
+                                    .statement = statement,
+                                    .inputs = {.sql = SQL_FIND_INPUT},
+                                    .is_feed = is_feed};
     sqlite->cursor = *out_cursor = cursor;
     return STATUS_OK;
 }
@@ -66,6 +43,7 @@ void sqlite_cursor_close(struct store_cursor *cursor) {
         return;
     sqlite3_reset(cursor->statement);
     sqlite3_clear_bindings(cursor->statement);
+    sqlite_reset(cursor->sqlite, SQL_FIND_INPUT);
     cursor->sqlite->cursor = NULL;
     sqlite3_free(cursor);
 }
@@ -96,10 +74,23 @@ int sqlite_list_jobs(struct store *store, const struct job_filter *filter,
     return STATUS_OK;
 }
 
+// Has the cursor give targets without an outcome, too.
+static int add_pending(struct store_cursor *cursor, const struct target_range *range) {
+    int64_t total;
+    int status = sqlite_number(cursor->sqlite, SQL_COUNT_TARGETS, &total, "i", range->job_key);
+    if (status && status != STATUS_NOTHING)
+        return status;
+    cursor->has_pending = true;
+    cursor->job_key = range->job_key;
+    cursor->idx = range->from;
+    cursor->outcome_idx = -1;
+    cursor->end_idx = total - range->from < range->limit ? total : range->from + range->limit;
+    return STATUS_OK;
+}
+
 int sqlite_list_targets(struct store *store, const struct target_range *range,
                         struct store_cursor **out_cursor) {
-    enum sql sql = range->has_outcomes ? SQL_LIST_OUTCOMES : SQL_LIST_TARGETS;
-    int status = open_cursor((struct sqlite *)store, sql, false, out_cursor);
+    int status = open_cursor((struct sqlite *)store, SQL_LIST_OUTCOMES, false, out_cursor);
     if (status)
         return status;
     sqlite3_stmt *statement = (*out_cursor)->statement;
@@ -107,7 +98,7 @@ int sqlite_list_targets(struct store *store, const struct target_range *range,
     sqlite3_bind_int64(statement, 2, range->from);
     sqlite3_bind_int64(statement, 3, range->limit);
     sqlite3_bind_int(statement, 4, range->has_content);
-    return STATUS_OK;
+    return range->has_outcomes ? STATUS_OK : add_pending(*out_cursor, range);
 }
 
 int sqlite_list_changes(struct store *store, int64_t after_seq, int64_t limit,
@@ -134,28 +125,65 @@ int sqlite_next_job(struct store_cursor *cursor, struct job_row *out_job) {
     return status ? status : sqlite_job_row(cursor->sqlite, cursor->statement, out_job);
 }
 
-int sqlite_next_target(struct store_cursor *cursor, struct target_row *out_target) {
-    int status = step(cursor);
-    if (status)
-        return status;
+static void read_outcome(struct store_cursor *cursor, struct target_row *out_target) {
     sqlite3_stmt *statement = cursor->statement;
-    memset(out_target, 0, sizeof *out_target);
-    out_target->seq = sqlite3_column_int64(statement, 0);
-    out_target->job_key = sqlite3_column_int64(statement, 1);
-    out_target->idx = sqlite3_column_int64(statement, 2);
-    out_target->input = input_of(statement, 3);
     struct outcome *outcome = &out_target->outcome;
-    outcome->job_key = out_target->job_key;
-    outcome->idx = out_target->idx;
-    outcome->content = sqlite_column(statement, 5);
-    outcome->meta = sqlite_column(statement, 6);
-    outcome->error = sqlite_column(statement, 7);
-    outcome->hint = sqlite_column(statement, 8);
-    outcome->attempts = sqlite3_column_int64(statement, 9);
-    outcome->started_at = sqlite3_column_int64(statement, 10);
-    outcome->finished_at = sqlite3_column_int64(statement, 11);
-    struct bytes id = sqlite_column(statement, 12);
+    out_target->seq = sqlite3_column_int64(statement, 0);
+    out_target->job_key = outcome->job_key = sqlite3_column_int64(statement, 1);
+    out_target->idx = outcome->idx = sqlite3_column_int64(statement, 2);
+    outcome->content = sqlite_column(statement, 3);
+    outcome->meta = sqlite_column(statement, 4);
+    outcome->error = sqlite_column(statement, 5);
+    outcome->hint = sqlite_column(statement, 6);
+    outcome->attempts = sqlite3_column_int64(statement, 7);
+    outcome->started_at = sqlite3_column_int64(statement, 8);
+    outcome->finished_at = sqlite3_column_int64(statement, 9);
+    struct bytes id = sqlite_column(statement, 10);
     if (cursor->is_feed && id.len < JOB_ID_SIZE)
         memcpy(out_target->job_id, id.start, id.len);
+}
+
+// The next one with an outcome.
+static int next_ended(struct store_cursor *cursor, struct target_row *out_target) {
+    int status = step(cursor);
+    if (!status)
+        read_outcome(cursor, out_target);
+    return status;
+}
+
+// The next one with or without: the outcomes come in idx order, and stand until their turn comes.
+static int next_in_order(struct store_cursor *cursor, struct target_row *out_target) {
+    if (cursor->idx >= cursor->end_idx)
+        return STATUS_NOTHING;
+    if (cursor->outcome_idx < cursor->idx) {
+        int status = step(cursor);
+        if (status && status != STATUS_NOTHING)
+            return status;
+        cursor->outcome_idx = status ? INT64_MAX : sqlite3_column_int64(cursor->statement, 2);
+    }
+    if (cursor->outcome_idx == cursor->idx)
+        read_outcome(cursor, out_target);
+    out_target->job_key = out_target->outcome.job_key = cursor->job_key;
+    out_target->idx = out_target->outcome.idx = cursor->idx++;
     return STATUS_OK;
+}
+
+static int find_input(struct store_cursor *cursor, struct target_row *out_target) {
+    int64_t job_key = out_target->job_key, idx = out_target->idx;
+    struct sqlite *sqlite = cursor->sqlite;
+    int status = cursor->is_feed
+                     ? sqlite_find_recent(sqlite, job_key, idx, &out_target->input)
+                     : sqlite_find_input(sqlite, &cursor->inputs, job_key, idx, &out_target->input);
+    if (status != STATUS_NOTHING)
+        return status;
+    return fault_set(&sqlite->store.fault, STATUS_STORE,
+                     "cannot read the targets: job %lld has none with idx %lld", (long long)job_key,
+                     (long long)idx);
+}
+
+int sqlite_next_target(struct store_cursor *cursor, struct target_row *out_target) {
+    memset(out_target, 0, sizeof *out_target);
+    int status =
+        cursor->has_pending ? next_in_order(cursor, out_target) : next_ended(cursor, out_target);
+    return status ? status : find_input(cursor, out_target);
 }

@@ -23,10 +23,20 @@ static int execute(struct sqlite *sqlite, const char *sql) {
     return code ? sqlite_fail(sqlite, code, "make the store") : STATUS_OK;
 }
 
+// What SQL cannot do of a step; follows its script.
+static int (*const conversions[SQL_SCHEMA_VERSION])(struct sqlite *sqlite) = {
+    [2] = sqlite_pack_inputs,
+};
+
+static int take_step(struct sqlite *sqlite, int64_t version) {
+    int status = execute(sqlite, sql_migrations[version]);
+    return status || !conversions[version] ? status : conversions[version](sqlite);
+}
+
 static int migrate_from(struct sqlite *sqlite, int64_t version) {
     int status = execute(sqlite, "begin immediate");
     for (int64_t v = version; !status && v < SQL_SCHEMA_VERSION; v++)
-        status = execute(sqlite, sql_migrations[v]);
+        status = take_step(sqlite, v);
     if (!status) {
         char stamp[96];
         sqlite3_snprintf(sizeof stamp, stamp,

@@ -3,6 +3,8 @@
 // Every statement of the SQLite maker. What stands out:
 // - outcomes are appended under seq; a job is serial, so its targets_done is both a counter and the
 //   idx of its next target;
+// - inputs are appended in chunks of many targets, under a key that holds both the job and the idx
+//   of the first of them: a job of 32 is one row in one B-tree;
 // - the statement on the way of each target, SQL_PROGRESS_JOB, changes no column that an
 //   index holds while the job is live: only submit, claim and the job's end touch indexes;
 // - stored bytes are gauge.finished_bytes plus the bytes of the live jobs, so that a target's
@@ -32,6 +34,18 @@
     "  and key < iif(?3 is null, 9223372036854775807, " KEY_OF_BEFORE ")\n"                        \
     "order by key desc\n"                                                                          \
     "limit ?4"
+
+// Of a row of input: 2^24, by STORE_IDX_BITS, is above the cap of targets in a job.
+#define KEY_OF(job, idx) "(" job " << 24 | " idx ")"
+#define JOB_OF(key) "(" key " >> 24)"
+#define LAST_IDX "16777215"
+
+// The chunk in which the target with that key lies, or one of an earlier job. Its first row is what
+// is wanted: a limit takes time of its own.
+#define CHUNK_OF_TARGET                                                                            \
+    "select key, packed from input\n"                                                              \
+    "where key <= ?1\n"                                                                            \
+    "order by key desc"
 
 #define OUTCOME_COLUMNS " o.meta, o.error, o.hint, o.attempts, o.started_at, o.finished_at "
 
@@ -101,6 +115,12 @@ const char *const sql_migrations[SQL_SCHEMA_VERSION] = {
     "create index job_ended on job (status) where finished_at is not null;\n"
     "create index job_caller_ended on job (caller, status)\n"
     "  where finished_at is not null;\n",
+
+    // Filled and the table target dropped by sqlite_pack_inputs.
+    "create table input (\n"
+    "  key integer primary key,\n"  // KEY_OF(job, idx of the first target)
+    "  packed blob not null\n"
+    ") strict;\n",
 };
 
 const char *const sql_texts[SQL_N_STATEMENTS] = {
@@ -122,8 +142,8 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
     [SQL_INSERT_JOB] = "insert into job (id, caller, class, idem_key, status, owner,\n"
                        "  targets_total, created_at, expires_at)\n"
                        "values (?1, ?2, ?3, ?4, 'queued', nullif(?5, 0), ?6, ?7, ?8)",
-    [SQL_INSERT_TARGET] = "insert into target (job, idx, url, options)\n"
-                          "values (?1, ?2, ?3, ?4)",
+    [SQL_INSERT_INPUTS] = "insert into input (key, packed)\n"
+                          "values (?1, ?2)",
     [SQL_GAUGE_ADD_JOB] = "update gauge\n"
                           "set live_jobs = live_jobs + 1",
     [SQL_START_JOB] = "update job\n"
@@ -180,10 +200,10 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
     [SQL_GAUGE_ADD_BYTES] = "update gauge\n"
                             "set finished_bytes = finished_bytes + ?1",
 
-    [SQL_READ_INPUTS] = "select url, options from target\n"
-                        "where job = ?1 and idx >= ?2\n"
-                        "order by idx\n"
-                        "limit ?3",
+    [SQL_READ_INPUTS] = CHUNK_OF_TARGET,
+    [SQL_FIND_INPUT] = CHUNK_OF_TARGET,
+    [SQL_COUNT_TARGETS] = "select targets_total from job\n"
+                          "where key = ?1",
     [SQL_LIST_JOBS] = LIST_JOBS("job", "true"),
     [SQL_LIST_JOBS_OF_CALLER] = LIST_JOBS("job", "caller = ?1"),
     [SQL_LIST_ENDED] = LIST_JOBS("job", "finished_at is not null and status = ?2"),
@@ -192,27 +212,16 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
     [SQL_LIST_LIVE] = LIST_JOBS("job indexed by job_live", LIVE " and status = ?2"),
     [SQL_LIST_LIVE_OF_CALLER] =
         LIST_JOBS("job indexed by job_live", LIVE " and caller = ?1 and status = ?2"),
-    [SQL_LIST_TARGETS] = "select o.seq, t.job, t.idx, t.url, t.options,\n"
-                         "  case when ?4 then o.content end,\n"
-                         " " OUTCOME_COLUMNS ", null\n"
-                         "from target t\n"
-                         "left join outcome o on o.job = t.job and o.idx = t.idx\n"
-                         "where t.job = ?1 and t.idx >= ?2\n"
-                         "order by t.idx\n"
-                         "limit ?3",
-    [SQL_LIST_OUTCOMES] = "select o.seq, t.job, t.idx, t.url, t.options,\n"
-                          "  case when ?4 then o.content end,\n"
+    [SQL_LIST_OUTCOMES] = "select o.seq, o.job, o.idx, case when ?4 then o.content end,\n"
                           " " OUTCOME_COLUMNS ", null\n"
                           "from outcome o\n"
-                          "cross join target t on t.job = o.job and t.idx = o.idx\n"
                           "where o.job = ?1 and o.idx >= ?2\n"
                           "order by o.idx\n"
                           "limit ?3",
-    [SQL_LIST_CHANGES] = "select o.seq, t.job, t.idx, t.url, t.options, o.content,\n"
+    [SQL_LIST_CHANGES] = "select o.seq, o.job, o.idx, o.content,\n"
                          " " OUTCOME_COLUMNS ", j.id\n"
                          "from outcome o\n"
                          "cross join job j on j.key = o.job\n"
-                         "cross join target t on t.job = o.job and t.idx = o.idx\n"
                          "where o.seq > ?1\n"
                          "order by o.seq\n"
                          "limit ?2",
@@ -281,9 +290,13 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
     [SQL_CLEAR_OUTCOMES] = "delete from outcome\n"
                            "where seq in (\n"
                            "  select seq from outcome where job = ?1 order by idx limit ?2)",
-    [SQL_CLEAR_TARGETS] = "delete from target\n"
-                          "where job = ?1 and idx < ?2 + (\n"
-                          "  select min(idx) from target where job = ?1)",
+    [SQL_CLEAR_INPUTS] =
+        "delete from input\n"
+        "where key in (\n"
+        "  select key from input\n"
+        "  where key between " KEY_OF("?1", "0") " and " KEY_OF("?1", LAST_IDX) "\n"
+                                                                                "  order by key\n"
+                                                                                "  limit ?2)",
     [SQL_DELETE_DROPPED] = "delete from dropped\n"
                            "where job = ?1",
     [SQL_COUNT_PAGES] = "pragma page_count",
@@ -294,22 +307,29 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                        "  j.targets_failed, j.bytes, j.finished_at,\n"
                        "  count(o.seq), coalesce(max(o.idx) + 1, 0), count(o.error),\n"
                        "  coalesce(sum(length(o.content)), 0)\n"
-                       "    + coalesce(sum(octet_length_of_meta), 0),\n"
-                       "  (select count(*) from target t where t.job = j.key)\n"
+                       "    + coalesce(sum(octet_length_of_meta), 0)\n"
                        "from job j\n"
                        "left join (\n"
                        "  select seq, job, idx, error, content,\n"
                        "    length(cast(meta as blob)) as octet_length_of_meta\n"
                        "  from outcome) o on o.job = j.key\n"
                        "group by j.key",
+    [SQL_CHECK_INPUTS] = "select j.key, j.id, j.targets_total, i.key & " LAST_IDX ", i.packed\n"
+                         "from job j\n"
+                         "left join input i\n"
+                         "  on i.key between " KEY_OF("j.key", "0") " and " KEY_OF(
+                             "j.key", LAST_IDX) "\n"
+                                                "order by j.key, i.key",
     [SQL_CHECK_GAUGE] =
         "select live_jobs, finished_bytes,\n"
         "  (select count(*) from job where " LIVE "),\n"
         "  (select coalesce(sum(bytes), 0) from job where finished_at is not null)\n"
         "from gauge",
-    [SQL_CHECK_ORPHANS] = "select count(*) from (\n"
-                          "  select job from outcome union all select job from target)\n"
-                          "where job not in (select key from job)\n"
-                          "  and job not in (select job from dropped)",
+    [SQL_CHECK_ORPHANS] =
+        "select count(*) from (\n"
+        "  select job from outcome\n"
+        "  union all select " JOB_OF("key") " from input)\n"
+                                            "where job not in (select key from job)\n"
+                                            "  and job not in (select job from dropped)",
     [SQL_CHECK_INTEGRITY] = "pragma integrity_check",
 };

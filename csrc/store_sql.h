@@ -16,7 +16,7 @@ enum sql {
     SQL_COUNT_LIVE_OF_CALLER,
     SQL_COUNT_LIVE,
     SQL_INSERT_JOB,
-    SQL_INSERT_TARGET,
+    SQL_INSERT_INPUTS,
     SQL_GAUGE_ADD_JOB,
     SQL_START_JOB,
     SQL_CANCEL_JOB,
@@ -29,13 +29,14 @@ enum sql {
     SQL_GAUGE_END_JOB,
     SQL_GAUGE_ADD_BYTES,
     SQL_READ_INPUTS,
+    SQL_FIND_INPUT,
+    SQL_COUNT_TARGETS,
     SQL_LIST_JOBS,
     SQL_LIST_JOBS_OF_CALLER,
     SQL_LIST_ENDED,
     SQL_LIST_ENDED_OF_CALLER,
     SQL_LIST_LIVE,
     SQL_LIST_LIVE_OF_CALLER,
-    SQL_LIST_TARGETS,
     SQL_LIST_OUTCOMES,
     SQL_LIST_CHANGES,
     SQL_INSERT_OWNER,
@@ -58,12 +59,13 @@ enum sql {
     SQL_DELETE_JOB,
     SQL_FIRST_DROPPED,
     SQL_CLEAR_OUTCOMES,
-    SQL_CLEAR_TARGETS,
+    SQL_CLEAR_INPUTS,
     SQL_DELETE_DROPPED,
     SQL_COUNT_PAGES,
     SQL_COUNT_FREE_PAGES,
     SQL_SHRINK,
     SQL_CHECK_JOBS,
+    SQL_CHECK_INPUTS,
     SQL_CHECK_GAUGE,
     SQL_CHECK_ORPHANS,
     SQL_CHECK_INTEGRITY,
@@ -72,8 +74,11 @@ enum sql {
 
 extern const char *const sql_texts[SQL_N_STATEMENTS];
 
+// The key of a row of input: above so many bits the job's key, in them the idx of its first target.
+enum { STORE_IDX_BITS = 24 };
+
 // The schema, a script for each version: scripts[n] leads from version n to n + 1.
-enum { SQL_SCHEMA_VERSION = 2 };
+enum { SQL_SCHEMA_VERSION = 3 };
 extern const char *const sql_migrations[SQL_SCHEMA_VERSION];
 
 #endif

@@ -49,7 +49,7 @@ static int wait_for_lock(void *context, int n_calls) {
 
 static const char *const doings[SQL_N_STATEMENTS] = {
     [SQL_BEGIN] = "begin a transaction",        [SQL_COMMIT] = "commit",
-    [SQL_INSERT_JOB] = "store the job",         [SQL_INSERT_TARGET] = "store the targets",
+    [SQL_INSERT_JOB] = "store the job",         [SQL_INSERT_INPUTS] = "store the targets",
     [SQL_INSERT_OUTCOME] = "store the outcome",
 };
 
@@ -191,6 +191,7 @@ static void sqlite_close(struct store *store) {
         sqlite3_finalize(sqlite->statements[i]);
     sqlite3_close(sqlite->db);
     buffer_fini(&sqlite->texts);
+    sqlite_forget_recent(sqlite);
     free(sqlite);
 }
 
@@ -223,11 +224,11 @@ static int set_up(struct sqlite *sqlite, enum store_durability durability, bool 
     sqlite->give_up_at_us = clock_mono_us(NULL) + READ_PATIENCE_MS * 1000;
     if (sqlite3_db_readonly(sqlite->db, "main") == 1)
         return fault_set(&sqlite->store.fault, STATUS_STORE, "cannot open the store: read-only");
-    int status = is_first ? sqlite_migrate(sqlite) : STATUS_OK;
-    if (status)
-        return status;
+    // Before a migration, which deletes more than anybody else.
     int code = sqlite3_exec(sqlite->db, pragmas[durability], NULL, NULL, NULL);
-    return code ? sqlite_fail(sqlite, code, "open the store") : STATUS_OK;
+    if (code)
+        return sqlite_fail(sqlite, code, "open the store");
+    return is_first ? sqlite_migrate(sqlite) : STATUS_OK;
 }
 
 int store_open(const struct place *place, enum store_durability durability, bool is_first,

@@ -12,6 +12,19 @@
 
 #include <sqlite3.h>
 
+// Reads inputs one by one, in any order; quickest when those of a job follow one another.
+struct inputs {
+    enum sql sql;      // SQL_FIND_INPUT or SQL_READ_INPUTS
+    int64_t job_key;   // whose chunk is at hand; 0: none is
+    int64_t next_idx;  // of the target at offset
+    size_t offset;
+    struct bytes chunk;  // what the statement stands on, or the copy
+    bool has_copy;       // the chunk outlives the statement's next use
+    struct buffer copy;
+};
+
+enum { N_RECENT_INPUTS = 64 };
+
 struct sqlite {
     struct store store;
     sqlite3 *db;
@@ -20,6 +33,10 @@ struct sqlite {
     uint64_t jitter;                             // state of the busy handler's dice
     struct buffer texts;                         // of the job row read last
     struct store_cursor *cursor;                 // open one; a connection has at most one
+    // For the feed of changes, which goes from job to job, a page at a time: the chunk of a job
+    // lies at its key modulo the number of places. It never gets stale, for inputs never change and
+    // no key is used twice.
+    struct inputs recent[N_RECENT_INPUTS];
 };
 
 extern const struct store_ops sqlite_ops;
@@ -50,6 +67,23 @@ int sqlite_job_row(struct sqlite *sqlite, sqlite3_stmt *statement, struct job_ro
 struct bytes sqlite_column(sqlite3_stmt *statement, int column);
 
 int sqlite_migrate(struct sqlite *sqlite);
+
+// out_target's bytes live until the next call. STATUS_NOTHING when the job has no such target,
+// STATUS_STORE also when what is stored cannot be read.
+int sqlite_find_input(struct sqlite *sqlite, struct inputs *inputs, int64_t job_key, int64_t idx,
+                      struct target *out_target);
+
+// The same over many jobs, by the chunks at hand of the last ones.
+int sqlite_find_recent(struct sqlite *sqlite, int64_t job_key, int64_t idx,
+                       struct target *out_target);
+void sqlite_forget_recent(struct sqlite *sqlite);
+
+// Stores targets of which the first has that idx.
+int sqlite_insert_inputs(struct sqlite *sqlite, int64_t job_key, int64_t first,
+                         const struct targets *targets);
+
+// Moves the inputs of a store of version 1 from the table target to where they lie now.
+int sqlite_pack_inputs(struct sqlite *sqlite);
 
 // The functions of the table, by the file that has them.
 int sqlite_find_job(struct store *, struct bytes caller,

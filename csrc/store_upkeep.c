@@ -65,19 +65,19 @@ int sqlite_drop_oldest(struct store *store, int64_t max_bytes) {
     return oldest == newest ? STATUS_NOTHING : drop_job(sqlite, oldest);
 }
 
-// Removes at most limit outcomes and as many targets of a dropped job; with the last of them, its
-// mark.
+// Removes at most limit outcomes and as many chunks of inputs of a dropped job; with the last of
+// them, its mark.
 static int clear_job(struct sqlite *sqlite, int64_t key, int64_t limit, int64_t *out_n_rows) {
     int status = sqlite_write(sqlite, SQL_CLEAR_OUTCOMES, "ii", key, limit);
     if (status)
         return status;
     int64_t n_outcomes = sqlite3_changes64(sqlite->db);
-    status = sqlite_write(sqlite, SQL_CLEAR_TARGETS, "ii", key, limit);
+    status = sqlite_write(sqlite, SQL_CLEAR_INPUTS, "ii", key, limit);
     if (status)
         return status;
-    int64_t n_targets = sqlite3_changes64(sqlite->db);
-    *out_n_rows = n_outcomes + n_targets + 1;
-    bool is_clear = n_outcomes < limit && n_targets < limit;
+    int64_t n_chunks = sqlite3_changes64(sqlite->db);
+    *out_n_rows = n_outcomes + n_chunks + 1;
+    bool is_clear = n_outcomes < limit && n_chunks < limit;
     return is_clear ? sqlite_write(sqlite, SQL_DELETE_DROPPED, "i", key) : STATUS_OK;
 }
 

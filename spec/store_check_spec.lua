@@ -15,6 +15,8 @@ local function fill()
     end)
     local cancelled = runner:submit("bob", fresh.targets(2))
     runner:cancel(cancelled)
+    -- So long that each target is a chunk of its own.
+    runner:cancel(runner:submit("eve", fresh.targets(3, ("e"):rep(3000))))
     runner:submit("cid", fresh.targets(2))
     runner:finish(runner:take(), "one")
     runner:close()
@@ -31,6 +33,11 @@ local function faults_after(statement)
 end
 
 local ANN = "(select key from job where caller = 'ann')"
+
+-- The key of the inputs of a job from an idx on.
+local function inputs_of(caller, idx)
+    return ("(select key << 24 | %d from job where caller = '%s')"):format(idx, caller)
+end
 
 -- name → { the statement, what the faults must say }
 local DAMAGES = {
@@ -56,7 +63,31 @@ local DAMAGES = {
     ["an outcome out of order"] =
         { "update outcome set idx = 7 where idx = 2 and job = " .. ANN, "by the last idx" },
     ["a target that is gone"] =
-        { "delete from target where idx = 0 and job = " .. ANN, "targets_total is 3" },
+        { "delete from input where key = " .. inputs_of("ann", 0),
+            "targets_total is 3, the rows say 0" },
+    ["inputs that are gone from the middle"] =
+        { "delete from input where key = " .. inputs_of("eve", 1),
+            "inputs from idx 1 on are missing" },
+    ["the last inputs gone"] =
+        { "delete from input where key = " .. inputs_of("eve", 2),
+            "targets_total is 3, the rows say 2" },
+    ["inputs that overlap"] =
+        { "update input set packed = cast(packed || packed as blob) where key = "
+            .. inputs_of("eve", 0), "inputs from idx 1 on are there twice" },
+    ["inputs that moved to another place"] =
+        { "update input set key = key + 7 where key = " .. inputs_of("eve", 2),
+            "inputs from idx 2 on are missing" },
+    ["inputs that are cut short"] =
+        { "update input set packed = substr(packed, 1, length(packed) - 1) where key = "
+            .. inputs_of("ann", 0), "inputs from idx 2 on cannot be read" },
+    ["inputs of noise"] =
+        { "update input set packed = x'ffffffffffffff' where key = " .. inputs_of("ann", 0),
+            "inputs from idx 0 on cannot be read" },
+    ["inputs without a byte"] =
+        { "update input set packed = x'' where key = " .. inputs_of("ann", 0),
+            "inputs from idx 0 on cannot be read" },
+    ["inputs of no job"] =
+        { "insert into input values (99 << 24, x'010061')", "rows belong to no job" },
     ["outcomes of no job"] = { "delete from job where caller = 'ann'", "rows belong to no job" },
     ["a status that the outcomes deny"] =
         { "update job set status = 'done' where caller = 'ann'",
@@ -99,6 +130,21 @@ describe("check", function()
             assert.matches(damage[2], faults_after(damage[1]), 1, true)
         end)
     end
+
+    it("is not needed to learn that inputs are damaged: reading them says so", function()
+        local id = fresh.sql "select id from job where caller = 'eve'"
+        local function refusal()
+            local client = fresh.client()
+            local job, message, code = client:status(id)
+            client:close()
+            assert.same({ nil, "store" }, { job, code })
+            return message
+        end
+        fresh.sql("update input set packed = x'ff' where key = " .. inputs_of("eve", 1))
+        assert.matches("from idx 1 on are damaged", refusal(), 1, true)
+        fresh.sql("delete from input where key = " .. inputs_of("eve", 1))
+        assert.matches("has none with idx 1", refusal(), 1, true)
+    end)
 
     it("finds an index that does not agree with its table", function()
         local faults = faults_after [[

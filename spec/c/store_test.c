@@ -3,54 +3,9 @@
 // The table of functions of a store, straight, without a runner: what each call answers, and that
 // the invariants hold after it.
 
-#include "store.h"
+#include "fresh_store.h"
 
-#include "check.h"
-#include "status.h"
-
-static struct place place;
-static struct store *store;
-static const struct store_ops *ops;
 static char last_id[JOB_ID_SIZE];
-
-enum { NOW = 1000000, LEASE = 2000000, PATIENCE_MS = 1000 };
-
-static struct bytes text(const char *start) {
-    return (struct bytes){start, start ? strlen(start) : 0};
-}
-
-static void open_store(void) {
-    struct fault fault;
-    CHECK("a place in memory", place_open(":memory:", &place, &fault) == STATUS_OK);
-    CHECK("a store opens", store_open(&place, DURABILITY_NORMAL, true, &store, &fault) == 0);
-    ops = store->ops;
-}
-
-static void count_fault(void *context, const char *found) {
-    int *n_faults = context;
-    ++*n_faults;
-    printf("    %s\n", found);
-}
-
-static int n_faults_found(void) {
-    int n_faults = 0;
-    return ops->check(store, count_fault, &n_faults) ? -1 : n_faults;
-}
-
-static void close_store(void) {
-    CHECK("the invariants hold at the end", n_faults_found() == 0);
-    ops->close(store);
-    place_close(&place);
-}
-
-// Everything that writes is called between these two.
-static void begin(void) {
-    CHECK("a transaction begins", ops->begin(store, PATIENCE_MS) == STATUS_OK);
-}
-
-static void commit(void) {
-    CHECK("a transaction ends", ops->commit(store) == STATUS_OK);
-}
 
 // Inserts a job of n targets; its key byte stands for its idempotency key.
 static int64_t insert(const char *caller, char key_byte, int n_targets, int64_t owner) {
@@ -75,26 +30,6 @@ static int64_t insert(const char *caller, char key_byte, int n_targets, int64_t 
     commit();
     targets_fini(&targets);
     return key;
-}
-
-static struct outcome outcome_of(int64_t key, int64_t idx, const char *content, bool is_last) {
-    return (struct outcome){.job_key = key,
-                            .idx = idx,
-                            .content = text(content),
-                            .error = text(content ? NULL : "no luck"),
-                            .attempts = 1,
-                            .started_at = NOW,
-                            .finished_at = NOW + idx,
-                            .expires_at = LEASE + 1,
-                            .is_last = is_last};
-}
-
-static int put(int64_t key, int64_t idx, const char *content, bool is_last, int *out_status) {
-    struct outcome outcome = outcome_of(key, idx, content, is_last);
-    begin();
-    int status = ops->put_outcome(store, &outcome, out_status);
-    commit();
-    return status;
 }
 
 static struct job_row read_back(const char *id) {
