@@ -21,12 +21,15 @@ local layers = {
     { name = "http", owns = "http guard charset", sees = "base", knows = "libcurl pthread" },
     { name = "pattern", owns = "pattern", sees = "base", knows = "libpcre2" },
     { name = "grep", owns = "grep", sees = "base pattern", knows = "" },
+    { name = "child", owns = "child", sees = "base", knows = "pthread" },
     -- The header that makes the Lua versions alike, and every other file that begins with l. Of the
     -- store they see rows, of the hands what a hand is.
     { name = "lua", owns = "compat",
-        sees = "base rules store hands runner pattern grep lua-store lua-http", knows = "lua" },
+        sees = "base rules store hands runner pattern grep lua-store lua-http lua-child",
+        knows = "lua" },
     { name = "lua-store", owns = "lstore", sees = "base rules owner store lua", knows = "lua" },
     { name = "lua-http", owns = "lhttp", sees = "base http lua", knows = "libcurl lua" },
+    { name = "lua-child", owns = "lchild", sees = "base child lua", knows = "lua" },
 }
 
 -- Any other system header is the C library's, which everyone may include.

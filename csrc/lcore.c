@@ -9,6 +9,7 @@
 #include "json.h"
 #include "largs.h"
 #include "lcall.h"
+#include "lchild.h"
 #include "lgrep.h"
 #include "lhttp.h"
 #include "lprocess.h"
@@ -139,6 +140,7 @@ static const luaL_Reg functions[] = {
     {"idem_key", function_idem_key},
     {"check_json", function_check_json},
     {"caps", function_caps},
+    {"child", lchild_run},
     {NULL, NULL},
 };
 
@@ -149,6 +151,7 @@ int luaopen_batch_core(lua_State *L) {
     lua_newtable(L);
     luaL_setfuncs(L, functions, 0);
     luaL_setfuncs(L, lprocess_functions, 0);
+    lchild_register(L);
     lhttp_open(L);
     lua_setfield(L, -2, "http");
     lgrep_open(L);
