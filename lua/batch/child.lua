@@ -56,7 +56,7 @@ local function run(spec, ctx)
         arguments = spec.arguments,
         input = spec.input,
         seconds = seconds,
-        cpu_seconds = spec.seconds,
+        cpu_seconds = math.max(spec.seconds, 1), -- the kernel counts whole ones
         memory = spec.memory,
         max_output = spec.max_output,
         cancel_fd = ctx and ctx.cancel_fd,
