@@ -18,17 +18,20 @@ local layers = {
     { name = "hands", owns = "workers", sees = "base queue", knows = "pthread" },
     { name = "runner", owns = "runner task job_live",
         sees = "base rules owner store queue hands", knows = "pthread" },
-    { name = "http", owns = "http guard charset", sees = "base", knows = "libcurl pthread" },
     { name = "pattern", owns = "pattern", sees = "base", knows = "libpcre2" },
     { name = "grep", owns = "grep", sees = "base pattern", knows = "" },
     { name = "child", owns = "child", sees = "base", knows = "pthread" },
+    { name = "coding", owns = "coding", sees = "base", knows = "codec" },
+    { name = "http", owns = "http guard charset hosts", sees = "base coding",
+        knows = "libcurl pthread" },
     -- The header that makes the Lua versions alike, and every other file that begins with l. Of the
     -- store they see rows, of the hands what a hand is.
     { name = "lua", owns = "compat",
         sees = "base rules store hands runner pattern grep lua-store lua-http lua-child",
         knows = "lua" },
     { name = "lua-store", owns = "lstore", sees = "base rules owner store lua", knows = "lua" },
-    { name = "lua-http", owns = "lhttp", sees = "base http lua", knows = "libcurl lua" },
+    { name = "lua-http", owns = "lhttp lhosts lcharset", sees = "base http lua",
+        knows = "libcurl lua" },
     { name = "lua-child", owns = "lchild", sees = "base child lua", knows = "lua" },
 }
 
@@ -41,6 +44,9 @@ local libraries = {
     ["^semaphore%.h"] = "pthread",
     ["^curl/"] = "libcurl",
     ["^pcre2"] = "libpcre2",
+    ["^zlib%.h"] = "codec",
+    ["^brotli/"] = "codec",
+    ["^zstd%.h"] = "codec",
     ["^lua"] = "lua",
     ["^lauxlib%.h"] = "lua",
 }
