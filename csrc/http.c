@@ -6,7 +6,10 @@
 #include "http.h"
 
 #include "clock.h"
+#include "coding.h"
+#include "http_body.h"
 #include "http_error.h"
+#include "http_fields.h"
 #include "http_url.h"
 
 #include <curl/curl.h>
@@ -23,18 +26,19 @@
 enum {
     KEPT_CONNECTIONS = 16,
     POLL_MS = 1000,  // libcurl's own timers shorten it
-    MAX_RETRY_AFTER_S = 365 * 24 * 3600,
 };
 
 struct http {
     CURL *easy;
     CURLM *multi;
     const struct guard *guard;
+    struct http_url *exempt;
+    size_t n_exempt;
     locale_t utf8;  // libidn2 reads host names in the thread's locale, and Lua's is mostly "C"
     char detail[CURL_ERROR_SIZE];
 };
 
-// One call of http_get, over all its hops.
+// One call of http_run, over all its hops.
 struct transfer {
     struct http *http;
     const struct http_request *request;
@@ -45,7 +49,9 @@ struct transfer {
     int64_t begun_us;
     unsigned n_admitted;  // addresses of this hop that the guard let through
     unsigned n_refused;
-    bool is_too_large;
+    bool is_post;  // of this hop, as is_exempt
+    bool is_exempt;
+    struct http_body body;  // of this hop
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -61,36 +67,12 @@ static int no_memory(struct http_fault *out_fault) {
 static curl_socket_t open_socket(void *data, curlsocktype purpose, struct curl_sockaddr *address) {
     struct transfer *transfer = data;
     (void)purpose;
-    if (!guard_admits(transfer->http->guard, &address->addr)) {
+    if (!transfer->is_exempt && !guard_admits(transfer->http->guard, &address->addr)) {
         transfer->n_refused++;
         return CURL_SOCKET_BAD;
     }
     transfer->n_admitted++;
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
-// Spares the download where the length tells beforehand. Of a compressed body it tells nothing.
-static bool is_hopeless(const struct transfer *transfer) {
-    struct curl_header *header;
-    curl_off_t length = -1;
-    CURL *easy = transfer->http->easy;
-    if (transfer->answer->body.len > 0 ||
-        curl_easy_header(easy, "content-encoding", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
-        return false;
-    curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-    return length > 0 && (uint64_t)length > transfer->request->max_body;
-}
-
-static size_t take_body(char *bytes, size_t size, size_t count, void *data) {
-    struct transfer *transfer = data;
-    struct buffer *body = &transfer->answer->body;
-    size_t len = size * count;
-    if (len > transfer->request->max_body - body->len || is_hopeless(transfer)) {
-        transfer->is_too_large = true;
-        return CURL_WRITEFUNC_ERROR;
-    }
-    buffer_add(body, bytes, len);
-    return body->is_broken ? CURL_WRITEFUNC_ERROR : len;
 }
 
 static int set_options(struct http *http) {
@@ -105,6 +87,7 @@ static int set_options(struct http *http) {
         {CURLOPT_NETRC, CURL_NETRC_IGNORED},
         // Without it a cancelled request waits for its name to be resolved.
         {CURLOPT_QUICK_EXIT, 1},
+        {CURLOPT_HTTP_CONTENT_DECODING, 0},
     };
     const struct {
         CURLoption option;
@@ -113,7 +96,7 @@ static int set_options(struct http *http) {
         {CURLOPT_PROTOCOLS_STR, "http,https"},
         {CURLOPT_PROXY, ""},  // set and empty: the environment is not asked
         {CURLOPT_NOPROXY, "*"},
-        {CURLOPT_ACCEPT_ENCODING, ""},  // all that this libcurl has
+        {CURLOPT_ACCEPT_ENCODING, coding_names},
     };
     int failures = 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -122,7 +105,7 @@ static int set_options(struct http *http) {
         failures += curl_easy_setopt(easy, texts[i].option, texts[i].value) != CURLE_OK;
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http->detail);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, http_body_take);
     curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)KEPT_CONNECTIONS);
     return failures ? STATUS_NO_MEMORY : STATUS_OK;
 }
@@ -135,16 +118,6 @@ static bool is_readable(int fd) {
 static int say_timeout(struct transfer *transfer) {
     return http_fault_set(transfer->fault, HTTP_KIND_TIMEOUT, "[fetch] timeout sets the limit",
                           "timed out after %g s", (double)transfer->request->timeout_ms / 1000);
-}
-
-static int say_too_large(struct transfer *transfer) {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
-    size_t limit = transfer->request->max_body;
-    size_t unit = 0;
-    for (; unit < 3 && limit >= 1024 && limit % 1024 == 0; unit++)
-        limit /= 1024;
-    return http_fault_set(transfer->fault, HTTP_KIND_TOO_LARGE, "[fetch] max_body sets the limit",
-                          "body larger than %zu %s ([fetch] max_body)", limit, units[unit]);
 }
 
 static int64_t left_ms(const struct transfer *transfer) {
@@ -164,10 +137,9 @@ static int say_late(struct transfer *transfer) {
 }
 
 static int say_why(struct transfer *transfer, CURLcode code) {
-    if (transfer->is_too_large)
-        return say_too_large(transfer);
-    if (transfer->answer->body.is_broken)
-        return no_memory(transfer->fault);
+    int status = http_body_say(&transfer->body, transfer->fault);
+    if (status != STATUS_OK)
+        return status;
     if (transfer->n_refused > 0 && transfer->n_admitted == 0)
         return http_fault_set(transfer->fault, HTTP_KIND_GUARD,
                               "only public addresses are fetched; --allow or [fetch] allow "
@@ -179,6 +151,13 @@ static int say_why(struct transfer *transfer, CURLcode code) {
                       transfer->fault);
 }
 
+static bool append_line(struct transfer *transfer, const char *line) {
+    struct curl_slist *grown = curl_slist_append(transfer->headers, line);
+    if (grown)
+        transfer->headers = grown;
+    return grown != NULL;
+}
+
 // libcurl reads "Name:" as the wish to leave a header out, and "Name;" as a header without a value.
 static bool append_header(struct transfer *transfer, const struct http_header *header) {
     size_t size = header->name_len + header->value_len + sizeof ": ";
@@ -187,11 +166,18 @@ static bool append_header(struct transfer *transfer, const struct http_header *h
         return false;
     snprintf(line, size, header->value_len ? "%.*s: %.*s" : "%.*s;%.*s", (int)header->name_len,
              header->name, (int)header->value_len, header->value);
-    struct curl_slist *grown = curl_slist_append(transfer->headers, line);
+    bool is_appended = append_line(transfer, line);
     free(line);
-    if (grown)
-        transfer->headers = grown;
-    return grown != NULL;
+    return is_appended;
+}
+
+// libcurl would wait for servers that never heard of Expect, and name the type of a form.
+static bool leave_out_defaults(struct transfer *transfer) {
+    const struct http_request *request = transfer->request;
+    bool has_type = false;
+    for (size_t i = 0; i < request->n_headers; i++)
+        has_type |= http_header_is(&request->headers[i], "Content-Type");
+    return append_line(transfer, "Expect:") && (has_type || append_line(transfer, "Content-Type:"));
 }
 
 static int write_headers(struct transfer *transfer) {
@@ -204,7 +190,19 @@ static int write_headers(struct transfer *transfer) {
         if (!append_header(transfer, &request->headers[i]))
             return no_memory(transfer->fault);
     }
+    if (transfer->is_post && !leave_out_defaults(transfer))
+        return no_memory(transfer->fault);
     return STATUS_OK;
+}
+
+static void set_method(const struct transfer *transfer) {
+    CURL *easy = transfer->http->easy;
+    if (!transfer->is_post) {
+        curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+        return;
+    }
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)transfer->request->body_len);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, transfer->request->body);
 }
 
 static void prepare(struct transfer *transfer, int64_t timeout_ms) {
@@ -213,7 +211,13 @@ static void prepare(struct transfer *transfer, int64_t timeout_ms) {
     long total = timeout_ms < LONG_MAX ? (long)timeout_ms : LONG_MAX;
     transfer->n_admitted = 0;
     transfer->n_refused = 0;
+    transfer->body = (struct http_body){
+        .easy = easy, .bytes = &transfer->answer->body, .max_len = request->max_body};
     transfer->answer->body.len = 0;
+    set_method(transfer);
+    // An exempt connection must not serve a later request that is not exempt: that one would find
+    // it open, and the guard would not be asked.
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, (long)transfer->is_exempt);
     transfer->http->detail[0] = '\0';
     curl_easy_setopt(easy, CURLOPT_CURLU, transfer->url.parts);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
@@ -221,7 +225,7 @@ static void prepare(struct transfer *transfer, int64_t timeout_ms) {
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, total);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_timeout_ms);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, &transfer->body);
 }
 
 // Moves bytes until the transfer has ended. Returns 0 with libcurl's verdict, or STATUS_CLOSED.
@@ -245,7 +249,7 @@ static int drive(struct transfer *transfer, CURLcode *out_code) {
     }
 }
 
-static int get_once(struct transfer *transfer) {
+static int run_once(struct transfer *transfer) {
     struct http *http = transfer->http;
     int64_t timeout_ms = left_ms(transfer);
     int status = write_headers(transfer);
@@ -259,54 +263,29 @@ static int get_once(struct transfer *transfer) {
     CURLcode code = CURLE_OK;
     status = drive(transfer, &code);
     curl_multi_remove_handle(http->multi, http->easy);
-    if (status == STATUS_OK && code != CURLE_OK)
-        status = say_why(transfer, code);
+    if (status == STATUS_OK)
+        status = code == CURLE_OK ? http_body_end(&transfer->body, transfer->fault)
+                                  : say_why(transfer, code);
+    http_body_fini(&transfer->body);
     return status;
-}
-
-static const char *read_header(CURL *easy, const char *name) {
-    struct curl_header *header;
-    if (curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
-        return NULL;
-    return header->value;
-}
-
-// Where the answer points, or NULL when it is no redirect.
-static const char *read_redirect(CURL *easy) {
-    long status = 0;
-    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-    bool is_redirect = (status >= 301 && status <= 303) || status == 307 || status == 308;
-    const char *location = is_redirect ? read_header(easy, "location") : NULL;
-    // Of an empty field libcurl keeps the line's end.
-    return location && *location > ' ' ? location : NULL;
 }
 
 static int follow(struct transfer *transfer) {
     const char *location = NULL;
     unsigned n_left = transfer->request->max_redirects;
-    int status = get_once(transfer);
-    while (status == STATUS_OK && (location = read_redirect(transfer->http->easy))) {
+    int status = run_once(transfer);
+    while (status == STATUS_OK && (location = http_fields_redirect(transfer->http->easy))) {
         if (n_left-- == 0)
             return http_fault_set(transfer->fault, HTTP_KIND_REDIRECTS,
                                   "[fetch] max_redirects sets the limit", "too many redirects (%u)",
                                   transfer->request->max_redirects);
+        transfer->is_post = transfer->is_post && http_fields_keeps_method(transfer->http->easy);
+        transfer->is_exempt = false;
         status = http_url_set(&transfer->url, location, strlen(location), transfer->fault);
         if (status == STATUS_OK)
-            status = get_once(transfer);
+            status = run_once(transfer);
     }
     return status;
-}
-
-// Seconds and dates both come as seconds from libcurl; 0 also where it could read neither.
-static int64_t read_retry_after(CURL *easy) {
-    const char *text = read_header(easy, "retry-after");
-    curl_off_t seconds = 0;
-    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
-    if (!text || (seconds == 0 && *text != '0'))
-        return -1;
-    if (seconds < 0)
-        return 0;
-    return seconds < MAX_RETRY_AFTER_S ? seconds : MAX_RETRY_AFTER_S;
 }
 
 static int fill_answer(struct transfer *transfer) {
@@ -318,7 +297,7 @@ static int fill_answer(struct transfer *transfer) {
     curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &content_type);
     curl_easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &bytes);
     answer->bytes = bytes;
-    answer->retry_after_s = read_retry_after(easy);
+    answer->retry_after_s = http_fields_retry_after(easy);
     answer->seconds = (double)(clock_mono_us(NULL) - transfer->begun_us) / 1e6;
     answer->url = http_url_text(&transfer->url);
     answer->content_type = content_type ? strdup(content_type) : NULL;
@@ -338,6 +317,8 @@ static void forget(struct transfer *transfer) {
     CURL *easy = transfer->http->easy;
     curl_easy_setopt(easy, CURLOPT_CURLU, NULL);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, NULL);
+    curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     curl_slist_free_all(transfer->headers);
     http_url_fini(&transfer->url);
 }
@@ -360,9 +341,26 @@ int http_open(const struct guard *guard, struct http **out_http) {
     return STATUS_OK;
 }
 
+int http_exempt(struct http *http, const char *url, size_t len, struct http_fault *out_fault) {
+    struct http_url *grown = realloc(http->exempt, (http->n_exempt + 1) * sizeof *grown);
+    if (!grown)
+        return no_memory(out_fault);
+    http->exempt = grown;
+    http_url_init(&grown[http->n_exempt]);
+    int status = http_url_set(&grown[http->n_exempt], url, len, out_fault);
+    if (status == STATUS_OK)
+        http->n_exempt++;
+    else
+        http_url_fini(&grown[http->n_exempt]);
+    return status;
+}
+
 void http_close(struct http *http) {
     if (!http)
         return;
+    for (size_t i = 0; i < http->n_exempt; i++)
+        http_url_fini(&http->exempt[i]);
+    free(http->exempt);
     curl_easy_cleanup(http->easy);
     curl_multi_cleanup(http->multi);
     if (http->utf8)
@@ -370,12 +368,21 @@ void http_close(struct http *http) {
     free(http);
 }
 
-int http_get(struct http *http, const struct http_request *request, struct http_answer *out_answer,
+static bool is_exempt(const struct transfer *transfer) {
+    const struct http *http = transfer->http;
+    for (size_t i = 0; transfer->request->is_exempt && i < http->n_exempt; i++)
+        if (http_url_is_below(&transfer->url, &http->exempt[i]))
+            return true;
+    return false;
+}
+
+int http_run(struct http *http, const struct http_request *request, struct http_answer *out_answer,
              struct http_fault *out_fault) {
     struct transfer transfer = {.http = http,
                                 .request = request,
                                 .answer = out_answer,
                                 .fault = out_fault,
+                                .is_post = request->is_post,
                                 .begun_us = clock_mono_us(NULL)};
     memset(out_answer, 0, sizeof *out_answer);
     memset(out_fault, 0, sizeof *out_fault);
@@ -385,6 +392,7 @@ int http_get(struct http *http, const struct http_request *request, struct http_
     int status = check_headers(request, out_fault);
     if (status == STATUS_OK)
         status = http_url_set(&transfer.url, request->url, request->url_len, out_fault);
+    transfer.is_exempt = status == STATUS_OK && is_exempt(&transfer);
     if (status == STATUS_OK)
         status = follow(&transfer);
     if (status == STATUS_OK)

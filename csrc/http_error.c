@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <string.h>
 
+// CURLE_TOO_LARGE of later releases, which Debian's has since a fix of 2023.
+enum { TOO_LARGE = 100 };
+
 struct sentence {
     long number;
     enum http_kind kind;
@@ -27,6 +30,7 @@ static const struct sentence curl_sentences[] = {
     {CURLE_UNSUPPORTED_PROTOCOL, HTTP_KIND_PROTOCOL, "the answer is not HTTP", NULL},
     {CURLE_WEIRD_SERVER_REPLY, HTTP_KIND_PROTOCOL, "the answer is not valid HTTP", NULL},
     {CURLE_BAD_CONTENT_ENCODING, HTTP_KIND_PROTOCOL, "the body cannot be decompressed", NULL},
+    {TOO_LARGE, HTTP_KIND_PROTOCOL, "the headers of the answer are too large", NULL},
     {CURLE_URL_MALFORMAT, HTTP_KIND_URL, "the URL has no usable host", NULL},
     {CURLE_OUT_OF_MEMORY, HTTP_KIND_MEMORY, "out of memory", NULL},
 };

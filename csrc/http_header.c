@@ -65,6 +65,10 @@ int http_header_check(const struct http_header *header, struct http_fault *out_f
     return STATUS_OK;
 }
 
+bool http_header_is(const struct http_header *header, const char *name) {
+    return is_named(header, name);
+}
+
 bool http_header_is_private(const struct http_header *header) {
     return is_among(header, private_headers, sizeof private_headers / sizeof *private_headers);
 }

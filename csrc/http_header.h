@@ -21,6 +21,9 @@ struct http_header {
 // Returns 0, or STATUS_INVALID with a sentence that names the header.
 int http_header_check(const struct http_header *header, struct http_fault *out_fault);
 
+// Whether it goes by that name, in whatever case.
+bool http_header_is(const struct http_header *header, const char *name);
+
 // Says who the user is, so it must not follow a redirect to another host.
 bool http_header_is_private(const struct http_header *header);
 

@@ -5,6 +5,7 @@
 
 #include "http_url.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,8 +163,71 @@ int http_url_set(struct http_url *url, const char *text, size_t len, struct http
     return status;
 }
 
+// Whether the segment means "one up" to a server that decodes it.
+static bool is_dots(const char *segment, size_t len) {
+    size_t n_dots = 0;
+    while (len > 0) {
+        size_t step = *segment == '.' ? 1 : len >= 3 && strncasecmp(segment, "%2e", 3) == 0 ? 3 : 0;
+        if (step == 0)
+            return false;
+        segment += step;
+        len -= step;
+        n_dots++;
+    }
+    return n_dots == 1 || n_dots == 2;
+}
+
+// Some servers take the backslash, or an escaped slash, for a slash.
+static size_t segment_len(const char *path) {
+    size_t len = 0;
+    while (path[len] && !strchr("/\\", path[len]) && strncasecmp(path + len, "%2f", 3) != 0 &&
+           strncasecmp(path + len, "%5c", 3) != 0)
+        len++;
+    return len;
+}
+
+static bool has_dots(const char *path) {
+    while (*path) {
+        size_t len = segment_len(path);
+        if (is_dots(path, len))
+            return true;
+        path += len;
+        path += *path == '%' ? 3 : *path != '\0';
+    }
+    return false;
+}
+
+static bool is_path_below(const char *path, const char *other) {
+    size_t len = strlen(other);
+    if (strncmp(path, other, len) != 0 || has_dots(path))
+        return false;
+    return other[len - 1] == '/' || path[len] == '/' || path[len] == '\0';
+}
+
+bool http_url_is_below(const struct http_url *url, const struct http_url *other) {
+    char *path = NULL;
+    char *other_path = NULL;
+    curl_url_get(url->parts, CURLUPART_PATH, &path, 0);
+    curl_url_get(other->parts, CURLUPART_PATH, &other_path, 0);
+    bool is_below = path && other_path && *other_path &&
+                    strcasecmp(url->origin, other->origin) == 0 && is_path_below(path, other_path);
+    curl_free(path);
+    curl_free(other_path);
+    return is_below;
+}
+
 char *http_url_text(const struct http_url *url) {
     char *text = NULL;
     curl_url_get(url->parts, CURLUPART_URL, &text, 0);
     return text;
+}
+
+char *http_url_host(const struct http_url *url) {
+    char *host = strdup(strstr(url->origin, "://") + 3);
+    char *port = host ? strrchr(host, ':') : NULL;
+    if (port && port > host && port[-1] == '.')
+        memmove(port - 1, port, strlen(port) + 1);
+    for (char *place = host; place && *place; place++)
+        *place = (char)tolower((unsigned char)*place);
+    return host;
 }

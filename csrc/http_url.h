@@ -29,7 +29,16 @@ void http_url_fini(struct http_url *url);
 // After a refusal the URL can only be released.
 int http_url_set(struct http_url *url, const char *text, size_t len, struct http_fault *out_fault);
 
+// Whether the URL is the other one, or lies below it: the same scheme, host and port, and a path
+// that begins with its path, up to the end of a segment. A path that some servers would read as
+// leading up again does not.
+bool http_url_is_below(const struct http_url *url, const struct http_url *other);
+
 // The whole URL, to be released with curl_free. NULL when memory ran out.
 char *http_url_text(const struct http_url *url);
+
+// Host and port in one text, without the dot of a full name: "example.org:443". To be released with
+// free. NULL when memory ran out.
+char *http_url_host(const struct http_url *url);
 
 #endif

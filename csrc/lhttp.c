@@ -3,26 +3,27 @@
 // What C needs while a request runs lies in the client's userdata or on the Lua stack, so that an
 // error of Lua's, memory shortage above all, leaves nothing behind.
 //
-//   http.new{allow =, deny =, timeout =, …} -> client, or nil, message, "invalid"
-//   client:get(url [, {headers =, timeout =, cancel_fd =}]) -> answer, or nil, message, hint, kind
+//   http.new{allow =, deny =, exempt =, timeout =, …} -> client, or nil, message, "invalid"
+//   client:get(url [, {headers =, timeout =, cancel_fd =, exempt =}])
+//     -> answer, or nil, message, hint, kind
+//   client:post(url, {body =, …}): the same, with a body
 //   client:close(), also __gc and __close
 //   http.check_header(name, value) -> true, or nil, message, "invalid"
-//   http.decode(bytes [, charset]) -> text, charset, or nil, message, "invalid"
 //   http.check_network(text) -> true, or nil, message, "invalid": what allow and deny may hold
 
 #include "lhttp.h"
 
-#include "charset.h"
 #include "compat.h"
 #include "guard.h"
 #include "http.h"
+#include "lcharset.h"
+#include "lhosts.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #define CLIENT "batch.http"
-#define TEXT "batch.http.text"
 
 struct client {
     struct http *http;  // NULL: closed
@@ -51,7 +52,7 @@ static const struct option {
 
 enum { N_OPTIONS = sizeof options / sizeof *options };
 
-static const char *const text_options[] = {"allow", "deny", "user_agent"};
+static const char *const other_options[] = {"allow", "deny", "exempt", "user_agent"};
 
 static int refuse(lua_State *L, const char *message) {
     lua_pushnil(L);
@@ -64,8 +65,8 @@ static bool is_option(const char *name) {
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (strcmp(options[i].name, name) == 0)
             return true;
-    for (size_t i = 0; i < sizeof text_options / sizeof *text_options; i++)
-        if (strcmp(text_options[i], name) == 0)
+    for (size_t i = 0; i < sizeof other_options / sizeof *other_options; i++)
+        if (strcmp(other_options[i], name) == 0)
             return true;
     return false;
 }
@@ -147,6 +148,29 @@ static int configure(lua_State *L, struct client *client, struct fault *fault) {
     return status;
 }
 
+// The operator's own addresses, once there is something to add them to.
+static int read_exempt(lua_State *L, struct client *client, struct fault *fault) {
+    struct http_fault why;
+    lua_getfield(L, 1, "exempt");
+    if (lua_isnil(L, -1))
+        return STATUS_OK;
+    if (!lua_istable(L, -1))
+        return fault_set(fault, STATUS_INVALID, "exempt must be a list of URLs, got a %s",
+                         luaL_typename(L, -1));
+    int status = STATUS_OK;
+    size_t count = lua_rawlen(L, -1);
+    for (size_t i = 1; i <= count && status == STATUS_OK; i++) {
+        size_t len;
+        lua_rawgeti(L, -1, (int)i);
+        const char *url = luaL_tolstring(L, -1, &len);
+        status = http_exempt(client->http, url, len, &why);
+        if (status != STATUS_OK)
+            fault_set(fault, status, "exempt: %.400s", why.fault.text);
+        lua_pop(L, 2);
+    }
+    return status;
+}
+
 static int new_client(lua_State *L) {
     struct fault fault;
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -158,6 +182,8 @@ static int new_client(lua_State *L) {
         return refuse(L, fault.text);
     if (http_open(&client->guard, &client->http) != STATUS_OK)
         return luaL_error(L, "%s", status_message(STATUS_NO_MEMORY));
+    if (read_exempt(L, client, &fault) != STATUS_OK)
+        return refuse(L, fault.text);
     lua_settop(L, 2);
     return 1;
 }
@@ -206,22 +232,13 @@ static void read_options(lua_State *L, int index, struct http_request *request) 
     lua_getfield(L, index, "cancel_fd");
     if (!lua_isnil(L, -1))
         request->cancel_fd = (int)luaL_checkinteger(L, -1);
+    lua_getfield(L, index, "exempt");
+    request->is_exempt = lua_toboolean(L, -1);
     lua_getfield(L, index, "headers");
     if (!lua_isnil(L, -1)) {
         luaL_checktype(L, -1, LUA_TTABLE);
         read_headers(L, lua_gettop(L), request);
     }
-}
-
-static int push_fault(lua_State *L, const struct http_fault *fault) {
-    lua_pushnil(L);
-    lua_pushstring(L, fault->fault.text);
-    if (fault->hint)
-        lua_pushstring(L, fault->hint);
-    else
-        lua_pushnil(L);
-    lua_pushstring(L, http_kind_word(fault->kind));
-    return 4;
 }
 
 static int push_answer(lua_State *L, struct http_answer *answer) {
@@ -246,27 +263,39 @@ static int push_answer(lua_State *L, struct http_answer *answer) {
     return 1;
 }
 
-static int get(lua_State *L) {
+static int run(lua_State *L, struct http_request *request) {
     struct client *client = luaL_checkudata(L, 1, CLIENT);
     struct http_fault fault;
-    struct http_request request = {
-        .user_agent = client->user_agent,
-        .timeout_ms = (int64_t)ceil(client->timeout * 1000),
-        .connect_timeout_ms = (int64_t)ceil(client->connect_timeout * 1000),
-        .max_body = (size_t)client->max_body,
-        .max_redirects = (unsigned)client->max_redirects,
-        .cancel_fd = -1,
-    };
+    request->user_agent = client->user_agent;
+    request->timeout_ms = (int64_t)ceil(client->timeout * 1000);
+    request->connect_timeout_ms = (int64_t)ceil(client->connect_timeout * 1000);
+    request->max_body = (size_t)client->max_body;
+    request->max_redirects = (unsigned)client->max_redirects;
+    request->cancel_fd = -1;
     if (!client->http)
         return luaL_error(L, "attempt to use a closed http client");
     luaL_checktype(L, 2, LUA_TSTRING);
-    request.url = lua_tolstring(L, 2, &request.url_len);
+    request->url = lua_tolstring(L, 2, &request->url_len);
     if (!lua_isnoneornil(L, 3))
-        read_options(L, 3, &request);
+        read_options(L, 3, request);
     http_answer_fini(&client->answer);  // of a call whose answer could not be pushed
-    if (http_get(client->http, &request, &client->answer, &fault) != STATUS_OK)
-        return push_fault(L, &fault);
+    if (http_run(client->http, request, &client->answer, &fault) != STATUS_OK)
+        return lhosts_refuse(L, &fault);
     return push_answer(L, &client->answer);
+}
+
+static int get(lua_State *L) {
+    struct http_request request = {0};
+    return run(L, &request);
+}
+
+static int post(lua_State *L) {
+    struct http_request request = {.is_post = true};
+    luaL_checktype(L, 3, LUA_TTABLE);
+    lua_getfield(L, 3, "body");
+    luaL_checktype(L, -1, LUA_TSTRING);  // which the table keeps
+    request.body = lua_tolstring(L, -1, &request.body_len);
+    return run(L, &request);
 }
 
 static int check_header(lua_State *L) {
@@ -278,37 +307,6 @@ static int check_header(lua_State *L) {
         return refuse(L, fault.fault.text);
     lua_pushboolean(L, true);
     return 1;
-}
-
-static int free_text(lua_State *L) {
-    buffer_fini(luaL_checkudata(L, 1, TEXT));
-    return 0;
-}
-
-static struct buffer *push_text(lua_State *L) {
-    struct buffer *text = lua_newuserdata(L, sizeof *text);
-    buffer_init(text);
-    luaL_setmetatable(L, TEXT);
-    return text;
-}
-
-static int decode(lua_State *L) {
-    size_t len;
-    const char *bytes = luaL_checklstring(L, 1, &len);
-    const char *label = luaL_optstring(L, 2, NULL);
-    struct charset_guess guess;
-    struct buffer *text = push_text(L);
-    int status = charset_guess(label, bytes, len, &guess);
-    if (status == STATUS_OK)
-        status = charset_decode(&guess, bytes, len, text);
-    if (status == STATUS_NO_MEMORY)
-        return luaL_error(L, "%s", status_message(status));
-    if (status != STATUS_OK)
-        return refuse(L, lua_pushfstring(L, "unknown charset '%s'", guess.label));
-    lua_pushlstring(L, text->len ? text->bytes : "", text->len);
-    buffer_fini(text);
-    lua_pushstring(L, guess.label);
-    return 2;
 }
 
 // check_network(text) → true, or nil, message, "invalid"
@@ -330,7 +328,12 @@ static int check_network(lua_State *L) {
     return 1;
 }
 
-static const luaL_Reg methods[] = {{"get", get}, {"close", close_client}, {NULL, NULL}};
+static const luaL_Reg methods[] = {
+    {"get", get},
+    {"post", post},
+    {"close", close_client},
+    {NULL, NULL},
+};
 
 static const luaL_Reg metamethods[] = {
     {"__gc", close_client},
@@ -340,8 +343,9 @@ static const luaL_Reg metamethods[] = {
 };
 
 static const luaL_Reg functions[] = {
-    {"new", new_client}, {"check_header", check_header},
-    {"decode", decode},  {"check_network", check_network},
+    {"new", new_client},
+    {"check_header", check_header},
+    {"check_network", check_network},
     {NULL, NULL},
 };
 
@@ -353,11 +357,9 @@ int lhttp_open(lua_State *L) {
         lua_pushliteral(L, CLIENT);
         lua_setfield(L, -2, "__name");
     }
-    if (luaL_newmetatable(L, TEXT)) {
-        lua_pushcfunction(L, free_text);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_pop(L, 2);
+    lua_pop(L, 1);
     luaL_newlib(L, functions);
+    lcharset_add(L);
+    lhosts_add(L);
     return 1;
 }
