@@ -5,11 +5,14 @@
 #include "http_error.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-// CURLE_TOO_LARGE of later releases, which Debian's has since a fix of 2023.
-enum { TOO_LARGE = 100 };
+enum {
+    TOO_LARGE = 100,          // CURLE_TOO_LARGE of later releases
+    MAX_HEADER = 300 * 1024,  // libcurl's own limit
+};
 
 struct sentence {
     long number;
@@ -89,9 +92,21 @@ static int say_certificate(CURL *easy, const char *detail, struct http_fault *ou
                           detail);
 }
 
+// libcurl takes a line of a header that is longer than its buffer for a shortage of memory, and a
+// header that is longer than it may be for a broken connection.
+static bool is_header_too_large(CURL *easy, CURLcode code) {
+    long header_len = 0;
+    curl_off_t body_len = 0;
+    curl_easy_getinfo(easy, CURLINFO_HEADER_SIZE, &header_len);
+    curl_easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &body_len);
+    return body_len == 0 && ((code == CURLE_OUT_OF_MEMORY && header_len > 0) ||
+                             (code == CURLE_RECV_ERROR && header_len > MAX_HEADER));
+}
+
 int http_error(CURL *easy, CURLcode code, const char *host, const char *detail,
                struct http_fault *out_fault) {
-    const struct sentence *sentence = FIND(curl_sentences, (long)code);
+    long number = is_header_too_large(easy, code) ? TOO_LARGE : (long)code;
+    const struct sentence *sentence = FIND(curl_sentences, number);
     if (sentence)
         return say(sentence, out_fault);
     if (code == CURLE_COULDNT_RESOLVE_HOST)

@@ -46,6 +46,33 @@ static char *trimmed(const char *text, size_t len) {
     return strndup(text, len);
 }
 
+// The length of a scheme such as "data" before a colon; 0 where there is none. A host with a port
+// looks much the same.
+static int scheme_len(const char *text) {
+    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-");
+    bool is_scheme = len > 0 && len <= 40 && text[len] == ':' && isalpha((unsigned char)*text) &&
+                     text[len + 1] && !isdigit((unsigned char)text[len + 1]);
+    return is_scheme ? (int)len : 0;
+}
+
+static int say_scheme(const char *scheme, int len, struct http_fault *out_fault) {
+    return http_fault_set(out_fault, HTTP_KIND_URL, "only http and https are fetched",
+                          "scheme '%.*s' is not allowed", len, scheme);
+}
+
+static bool is_http(const char *scheme, int len) {
+    return (len == 4 || len == 5) && strncasecmp(scheme, "https", (size_t)len) == 0;
+}
+
+static int say_no_url(const char *text, struct http_fault *out_fault) {
+    int len = scheme_len(text);
+    if (len > 0 && !is_http(text, len))
+        return say_scheme(text, len, out_fault);
+    return http_fault_set(out_fault, HTTP_KIND_URL,
+                          "only http and https URLs are fetched, such as https://example.org/page",
+                          "'%.200s' is no URL", text);
+}
+
 static int parse(struct http_url *url, const char *text, size_t len, struct http_fault *out_fault) {
     // Spaces and other bytes that a URL cannot hold are escaped, as browsers do. Other schemes pass
     // here, to be refused by name.
@@ -58,10 +85,7 @@ static int parse(struct http_url *url, const char *text, size_t len, struct http
     if (code == CURLUE_OUT_OF_MEMORY)
         status = no_memory(out_fault);
     else if (code != CURLUE_OK)
-        status = http_fault_set(out_fault, HTTP_KIND_URL,
-                                "only http and https URLs are fetched, such as "
-                                "https://example.org/page",
-                                "'%.200s' is no URL", copy);
+        status = say_no_url(copy, out_fault);
     free(copy);
     return status;
 }
@@ -70,10 +94,8 @@ static int check_scheme(const struct http_url *url, struct http_fault *out_fault
     char *scheme = NULL;
     if (curl_url_get(url->parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
         return no_memory(out_fault);
-    int status = STATUS_OK;
-    if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
-        status = http_fault_set(out_fault, HTTP_KIND_URL, "only http and https are fetched",
-                                "scheme '%.40s' is not allowed", scheme);
+    int len = (int)strnlen(scheme, 40);
+    int status = is_http(scheme, len) ? STATUS_OK : say_scheme(scheme, len, out_fault);
     curl_free(scheme);
     return status;
 }
