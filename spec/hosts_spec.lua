@@ -1,15 +1,13 @@
 -- SPDX-License-Identifier: MIT
 --
--- Slots of hosts as fetch functions use them: over all workers of a process, and given back whatever
--- becomes of the fetch.
+-- Slots of hosts as fetch functions use them: over all workers of a process, and given back
+-- whatever becomes of the fetch.
 
 local cqueues = require "cqueues"
 
 local batch = require "batch"
 local http = require("batch.core").http
 local sites = require "spec.support.site"
-
-local LOOPBACK = { "127.0.0.0/8" }
 
 local runners = {}
 
@@ -247,7 +245,8 @@ describe("a slot of a host", function()
     end)
 
     it("is not to be had for what is no URL", function()
-        assert.same({ nil, "scheme 'ftp' is not allowed", "only http and https are fetched", "url" },
+        local hint = "only http and https are fetched"
+        assert.same({ nil, "scheme 'ftp' is not allowed", hint, "url" },
             { enter({}, "ftp://example.org/") })
     end)
 end)

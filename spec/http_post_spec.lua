@@ -90,7 +90,8 @@ describe("a post", function()
     end)
 
     it("gives the answer whatever its status", function()
-        local busy = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\ncontent-length: 2\r\n\r\nno"
+        local busy = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\n"
+            .. "content-length: 2\r\n\r\nno"
         local answer = assert(client:post(canned:put("busy", busy), { body = "x" }))
         assert.same({ 429, 7, "no" }, { answer.status, answer.retry_after, answer.body })
     end)
