@@ -9,6 +9,9 @@ local batch = require "batch"
 local http = require("batch.core").http
 local sites = require "spec.support.site"
 
+-- How much longer everything may take under a sanitizer.
+local SLOWNESS = os.getenv "SANITIZER" and 5 or 1
+
 local runners = {}
 
 local function opened(options)
@@ -93,7 +96,7 @@ describe("a host's limit", function()
         local runner = opened { workers = 16, fetch = limited({ limit = 2 }, get) }
         local metas, seconds = run(runner, 100, base .. "/slow?seconds=0.02")
         assert.same(2, most_at_once(metas))
-        assert.is_true(seconds > 1 and seconds < 2, seconds)
+        assert.is_true(seconds > 1 and seconds < 2 * SLOWNESS, seconds)
         -- Each target was put off about as often as it has to be, not all the time.
         assert.is_true(runner:stats().retries < 100 * 15, runner:stats().retries)
     end)
@@ -119,14 +122,14 @@ describe("a host's limit", function()
     it("costs little where it is not reached", function()
         local runner = opened { workers = 16, fetch = limited({ limit = 100 }, get) }
         local _, seconds = run(runner, 200, base .. "/pages/1")
-        assert.is_true(seconds < 1, seconds)
+        assert.is_true(seconds < SLOWNESS, seconds)
     end)
 
     it("lets small pages through one after the other at once", function()
         local runner = opened { workers = 16, fetch = limited({ limit = 2 }, get) }
         local metas, seconds = run(runner, 200, base .. "/pages/2")
         assert.same(2, most_at_once(metas))
-        assert.is_true(seconds < 2, seconds)
+        assert.is_true(seconds < 2 * SLOWNESS, seconds)
     end)
 
     it("keeps requests one delay apart", function()
@@ -137,10 +140,11 @@ describe("a host's limit", function()
             begun[i] = meta.begun
         end
         table.sort(begun)
+        -- Noted a moment after the slot was had: how long that is, the machine decides.
         for i = 2, #begun do
-            assert.is_true(begun[i] - begun[i - 1] > 0.045, begun[i] - begun[i - 1])
+            assert.is_true(begun[i] - begun[1] > (i - 1) * 0.05 - 0.04)
         end
-        assert.is_true(seconds > 0.95 and seconds < 1.5, seconds)
+        assert.is_true(seconds < 1.5 * SLOWNESS, seconds)
     end)
 end)
 

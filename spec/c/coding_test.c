@@ -58,7 +58,7 @@ static bool gives(const char *names, const struct buffer *packed, size_t piece,
     struct fault fault;
     int status = unpack(names, packed->bytes, packed->len, piece, &text, &fault);
     bool is_same = status == STATUS_OK && text.len == wanted->len &&
-                   memcmp(text.bytes, wanted->bytes, text.len) == 0;
+                   (text.len == 0 || memcmp(text.bytes, wanted->bytes, text.len) == 0);
     buffer_fini(&text);
     return is_same;
 }

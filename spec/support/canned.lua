@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- A server on loopback that answers with the very bytes that a spec gave it, right or wrong:
+-- A server on loopback that answers with the bytes that a spec gave it, right or wrong, and says
+-- that it closes the connection then:
 --
 --     GET /NAME               the bytes under that name, then the end of the connection
 --     GET /NAME?hold          the same, but the connection stays open
@@ -96,13 +97,13 @@ local function start()
     return canned
 end
 
---- Puts an answer there.
+--- Puts an answer there. It is given one more field, so that no client counts on the connection.
 -- @tparam string name
 -- @tparam string bytes of the whole answer, header and all
 -- @treturn string its URL
 function Canned:put(name, bytes)
     local file = assert(io.open(self.folder .. "/" .. name, "wb"))
-    file:write(bytes)
+    file:write((bytes:gsub("^(HTTP/[^\r]*\r\n)", "%1connection: close\r\n")))
     file:close()
     return self.base .. "/" .. name
 end
