@@ -24,15 +24,17 @@ local layers = {
     { name = "coding", owns = "coding", sees = "base", knows = "codec" },
     { name = "http", owns = "http guard charset hosts", sees = "base coding",
         knows = "libcurl pthread" },
+    { name = "html", owns = "html", sees = "base", knows = "gumbo" },
     -- The header that makes the Lua versions alike, and every other file that begins with l. Of the
     -- store they see rows, of the hands what a hand is.
     { name = "lua", owns = "compat",
-        sees = "base rules store hands runner pattern grep lua-store lua-http lua-child",
+        sees = "base rules store hands runner pattern grep lua-store lua-http lua-child lua-html",
         knows = "lua" },
     { name = "lua-store", owns = "lstore", sees = "base rules owner store lua", knows = "lua" },
     { name = "lua-http", owns = "lhttp lhosts lcharset", sees = "base http lua",
         knows = "libcurl lua" },
     { name = "lua-child", owns = "lchild", sees = "base child lua", knows = "lua" },
+    { name = "lua-html", owns = "lhtml", sees = "base html lua", knows = "lua" },
 }
 
 -- Any other system header is the C library's, which everyone may include.
@@ -47,6 +49,7 @@ local libraries = {
     ["^zlib%.h"] = "codec",
     ["^brotli/"] = "codec",
     ["^zstd%.h"] = "codec",
+    ["^gumbo%.h"] = "gumbo",
     ["^lua"] = "lua",
     ["^lauxlib%.h"] = "lua",
 }

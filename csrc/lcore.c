@@ -11,6 +11,7 @@
 #include "lcall.h"
 #include "lchild.h"
 #include "lgrep.h"
+#include "lhtml.h"
 #include "lhttp.h"
 #include "lprocess.h"
 #include "lrunner.h"
@@ -156,5 +157,7 @@ int luaopen_batch_core(lua_State *L) {
     lua_setfield(L, -2, "http");
     lgrep_open(L);
     lua_setfield(L, -2, "grep");
+    lhtml_open(L);
+    lua_setfield(L, -2, "html");
     return 1;
 }

@@ -29,6 +29,7 @@ external_dependencies = {
     CRYPTO = { header = "openssl/evp.h" },
     CURL = { library = "curl" },
     PCRE2 = { header = "pcre2.h" },
+    GUMBO = { library = "gumbo" },
 }
 
 build = {
