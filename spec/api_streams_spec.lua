@@ -195,7 +195,8 @@ describe("events", function()
 end)
 
 describe("a client that goes while it waits", function()
-    -- Coroutines wait by yielding, as under a server, which never resumes one whose client has gone.
+    -- Coroutines wait by yielding, as under a server, which never resumes one whose client has
+    -- gone.
     local function new_condition()
         return { wait = coroutine.yield, signal = function() end }
     end

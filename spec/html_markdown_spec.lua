@@ -145,7 +145,8 @@ describe("Markdown of HTML", function()
         end
         check {
             { "<div class=highlight-default><pre>x</pre></div>", "```\nx\n```" },
-            { "<div class=language-c><pre>x</pre></div><pre>y</pre>", "```c\nx\n```\n\n```\ny\n```" },
+            { "<div class=language-c><pre>x</pre></div><pre>y</pre>",
+                "```c\nx\n```\n\n```\ny\n```" },
         }
     end)
 

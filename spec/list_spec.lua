@@ -112,11 +112,14 @@ describe("a line", function()
         assert.same(url(), list.parse('{"url":"http://a/","options":null}'))
     end)
 
-    it("takes the default mode only if it has none", function()
-        assert.same(url("raw"), list.parse("http://a/", "raw"))
-        assert.same(url("raw"), list.parse('{"url":"http://a/","options":{"mode":""}}', "raw"))
-        assert.same(url("raw"), list.parse('{"url":"http://a/","options":{"mode":null}}', "raw"))
-        assert.same(url("text"), list.parse('{"url":"http://a/","options":{"mode":"text"}}', "raw"))
+    it("takes the defaults only where it says nothing", function()
+        local defaults = { mode = "raw" }
+        assert.same(url("raw"), list.parse("http://a/", defaults))
+        for written, expected in pairs { ['""'] = "raw", null = "raw", ['"text"'] = "text" } do
+            local line = ('{"url":"http://a/","options":{"mode":%s}}'):format(written)
+            assert.same(url(expected), list.parse(line, defaults))
+        end
+        assert.same(url(), list.parse("http://a/", {}))
     end)
 
     local wrong = {

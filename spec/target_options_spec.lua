@@ -21,13 +21,12 @@ describe("the check of a target's options", function()
         local refusals = {
             { { mod = "raw" }, "unknown option 'mod', did you mean 'mode'?" },
             { { header = {} }, "unknown option 'header', did you mean 'headers'?" },
-            { { zzzzzzzzzzzzzz = 1 }, "unknown option 'zzzzzzzzzzzzzz', known are mode, headers" },
+            { { zzzzzzzzzzzzzz = 1 }, "unknown option 'zzzzzzzzzzzzzz', known are mode, question, "
+                .. "pages, grep, jq, context, recover, headers" },
             { { mode = "txt" }, "unknown mode 'txt', did you mean 'text'?" },
-            { { mode = "zzzzzzzz" }, "unknown mode 'zzzzzzzz', known are auto, raw, text" },
+            { { mode = "zzzzzzzz" }, "unknown mode 'zzzzzzzz', known are auto, raw, "
+                .. "text, markdown, html, links, meta" },
             { { mode = 1 }, "mode must be a string, got a number" },
-            { { mode = "links" }, "this version does not have mode 'links', only auto, raw, text" },
-            { { grep = "x" }, "this version does not have option 'grep'" },
-            { { recover = true }, "this version does not have option 'recover'" },
             { { headers = "x" }, "headers must be an object, got a string" },
             { { headers = { "x" } }, "headers must be an object, got a list" },
             { { headers = { A = 1 } }, "header 'A' must be a string, got a number" },

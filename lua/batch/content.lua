@@ -1,13 +1,12 @@
 -- SPDX-License-Identifier: MIT
 
---- From the body of an answer to the content of a result: which bodies are text, in which charset,
--- and what the title is. Knows nothing of requests.
+--- What the body of an answer is: HTML, PDF, JSON, other text, or bytes; and its text as UTF-8.
+-- Knows nothing of requests, and nothing of what a user wants to see of it.
 
 local http = require("batch.core").http
 
 local PRESCAN = 1024 -- bytes in which the HTML standard looks for a declared charset
-local TITLE_WITHIN = 65536
-local MAX_TITLE = 300 -- bytes
+local PDF_MARK = "%PDF-"
 
 local TEXT_TYPES = {
     "^text/",
@@ -26,23 +25,18 @@ local TEXT_TYPES = {
     "^application/x%-www%-form%-urlencoded$",
 }
 
-local ENTITIES = {
-    amp = "&", lt = "<", gt = ">", quot = '"', apos = "'", ["#39"] = "'", nbsp = " ",
-}
-
 local function media_type(content_type)
     return (content_type or ""):match("^%s*([^;%s]*)"):lower()
 end
 
-local function is_html(media)
-    return media == "text/html" or media == "application/xhtml+xml"
+-- A PDF is one by its content, whatever its type says; the mark may stand behind other bytes.
+local function is_pdf(body)
+    return body:sub(1, PRESCAN):find(PDF_MARK, 1, true) ~= nil
 end
 
 -- A body without a type is text if it has none of the bytes that only binary files have.
 local function is_text(media, body)
-    if body:sub(1, 5) == "%PDF-" then
-        return false
-    elseif media == "" then
+    if media == "" then
         return not body:sub(1, PRESCAN):find("[%z\1-\8\14-\26\28-\31]")
     end
     for _, pattern in ipairs(TEXT_TYPES) do
@@ -53,10 +47,22 @@ local function is_text(media, body)
     return false
 end
 
-local function charset_inside(media, body)
+local function is_html(media, body)
+    if media == "" then
+        local head = body:sub(1, PRESCAN):lower()
+        return head:find("^%s*<!doctype html") ~= nil or head:find("<html[%s>]") ~= nil
+    end
+    return media == "text/html" or media == "application/xhtml+xml"
+end
+
+local function is_json(media)
+    return media:find "[/+]json$" ~= nil
+end
+
+local function charset_inside(is_markup, body)
     local head = body:sub(1, PRESCAN)
     local label = head:match("^%s*<%?xml[^>]-encoding%s*=%s*[\"']([%w_:.-]+)")
-    if is_html(media) and not label then
+    if is_markup and not label then
         label = head:lower():match("<meta[^>]-charset%s*=%s*[\"']?([%w_:.-]+)")
     end
     -- Whoever could read that declaration was not reading UTF-16.
@@ -71,48 +77,49 @@ local function declared_charset(content_type)
     return label
 end
 
-local function title_of(media, text)
-    if not is_html(media) then
-        return nil
+-- Text that cannot be decoded stays bytes, with the reason.
+local function decode(document, content_type)
+    local label = document.charset or charset_inside(document.kind == "html", document.body)
+    local text, charset = http.decode(document.body, label)
+    if not text then
+        return { kind = "bytes", body = document.body, media = document.media, fault = charset,
+            charset = declared_charset(content_type) }
     end
-    local head = text:sub(1, TITLE_WITHIN)
-    local _, start = head:lower():find("<title[^>]*>")
-    local stop = start and head:lower():find("</title", start + 1, true)
-    if not stop then
-        return nil
-    end
-    local title = head:sub(start + 1, stop - 1):gsub("&(#?%w+);", ENTITIES):gsub("%s+", " ")
-    title = title:match("^ ?(.-) ?$")
-    return #title > 0 and #title <= MAX_TITLE and title or nil
+    document.text, document.charset = text, charset
+    return document
 end
 
---- Reads a body as `mode` asks.
--- @tparam string mode `raw`: the bytes; `text`: as UTF-8, or an error; `auto`: as UTF-8 where it is
--- text
+--- Tells what a body is.
 -- @tparam string body
 -- @tparam ?string content_type as the server named it
--- @treturn[1] string the content
--- @treturn[1] table for the result's meta: `charset` and `title` where there are such
--- @treturn[2] nil
--- @treturn[2] string what is wrong
--- @treturn[2] string a hint
-local function read(mode, body, content_type)
+-- @treturn table `kind` (`html`, `pdf`, `json`, `text`, `bytes`), `body`, `media` ("" when it was
+-- not named), `charset` where there is one; `text` in UTF-8 of the first, third and fourth kind;
+-- `fault`: why what should be text is bytes
+local function identify(body, content_type)
     local media = media_type(content_type)
-    local label = declared_charset(content_type)
-    if mode == "raw" or (mode == "auto" and not is_text(media, body)) then
-        return body, { charset = label }
+    local document = { body = body, media = media, charset = declared_charset(content_type) }
+    if is_pdf(body) then
+        document.kind = "pdf"
+        return document
     elseif not is_text(media, body) then
-        local shown = body:sub(1, 5) == "%PDF-" and "a PDF" or media == "" and "the body" or media
-        return nil, shown .. " is not text", "mode 'raw' gives the bytes as they are"
+        document.kind = "bytes"
+        return document
     end
-    local text, charset = http.decode(body, label or charset_inside(media, body))
-    if text then
-        return text, { charset = charset, title = title_of(media, text) }
-    elseif mode == "auto" then
-        return body, { charset = label }
+    document.kind = is_html(media, body) and "html" or is_json(media) and "json" or "text"
+    return decode(document, content_type)
+end
+
+local NAMES = { html = "HTML", pdf = "a PDF", json = "JSON" }
+
+--- What a document is called in messages.
+-- @tparam table document
+-- @treturn string
+local function name(document)
+    if NAMES[document.kind] then
+        return NAMES[document.kind]
     end
-    return nil, charset, "mode 'raw' gives the bytes as they are"
+    return document.media ~= "" and document.media or document.kind == "text" and "text" or "binary"
 end
 
 --- @export
-return { read = read }
+return { identify = identify, name = name }

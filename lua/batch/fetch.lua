@@ -13,31 +13,25 @@ local target_options = require "batch.target_options"
 local CLIENT_FIELDS = {
     "allow", "deny", "timeout", "connect_timeout", "max_body", "max_redirects", "user_agent",
 }
+local KEY_FIELDS = { "exempt", (unpack or table.unpack)(CLIENT_FIELDS) }
 
 -- Tells clients apart, and is the same for the same settings in every state.
 local function key_of(client)
     local words = {}
-    for i, name in ipairs(CLIENT_FIELDS) do
+    for i, name in ipairs(KEY_FIELDS) do
         local value = client[name]
         words[i] = type(value) == "table" and table.concat(value, ",") or tostring(value)
     end
     return table.concat(words, "\n")
 end
 
--- Fields that files may have already and that do nothing yet: refused rather than ignored.
-local COMING_FIELDS = { "per_host", "per_host_delay", "archive" }
-
-local function check_coming(full)
-    local defaults = assert(fields.check("fetch", {}))
-    for _, name in ipairs(COMING_FIELDS) do
-        if full[name] ~= defaults[name] then
-            return nil, ("%s has no effect in this version, leave it out"):format(name)
-        end
+-- The operator's own addresses: the guard lets them pass.
+local function own_addresses(full)
+    local addresses = { full.archive }
+    if full.llm.url ~= "" then
+        addresses[2] = full.llm.url
     end
-    if full.llm and full.llm.url ~= "" then
-        return nil, "llm.url has no effect in this version, leave it out"
-    end
-    return true
+    return addresses
 end
 
 local function read_settings(options)
@@ -45,15 +39,14 @@ local function read_settings(options)
     if not full then
         return nil, message
     end
-    local is_known, refusal = check_coming(full)
-    if not is_known then
-        return nil, refusal
-    end
-    local client = {}
+    local client = { exempt = own_addresses(full) }
     for _, name in ipairs(CLIENT_FIELDS) do
         client[name] = full[name]
     end
-    return { client = client, key = key_of(client), attempts = full.attempts }
+    return {
+        client = client, key = key_of(client), attempts = full.attempts, per_host = full.per_host,
+        per_host_delay = full.per_host_delay, archive = full.archive, llm = full.llm,
+    }
 end
 
 -- The functions are carried to the states of workers, so they hold plain data and modules only.

@@ -4,11 +4,12 @@
 -- the clients of such a state, one for each set of settings, are kept here because functions that
 -- are carried from state to state can hold plain data only.
 
-local content = require "batch.content"
 local http = require("batch.core").http
-local is_absent = require("batch.target_options").is_absent
+local option = require("batch.target_options").read
 local reason = require "batch.reason"
+local recover = require "batch.recover"
 local retry = require "batch.retry"
+local stages = require "batch.stages"
 
 local BUSY = { [429] = true, [503] = true }
 local TRY_AGAIN = { [408] = true, [500] = true, [502] = true, [504] = true }
@@ -40,50 +41,23 @@ local function close(settings)
     end
 end
 
-local function option(target, name)
-    local value = (target.options or {})[name]
-    if is_absent(value) then
-        return nil
-    end
-    return value
-end
-
-local function request(settings, target, ctx)
+local function seconds_left(settings, ctx)
     local timeout = settings.client.timeout
-    if ctx.deadline then
-        timeout = math.min(timeout, ctx.deadline - os.time())
-    end
-    return { headers = option(target, "headers"), timeout = timeout, cancel_fd = ctx.cancel_fd }
+    return ctx.deadline and math.min(timeout, ctx.deadline - os.time()) or timeout
 end
 
--- What an answer means: an outcome of result, or of error, hint and is_passing. Servers may write
--- any bytes into their headers; decoded they are text, as meta has to be.
-local function judge(answer, target)
-    if BUSY[answer.status] then
-        local message = reason.words(answer.status)
-        return { error = retry.later(message, answer.retry_after) }
+-- What a request ended with: its answer, or error, hint, and what kind of failure it was.
+local function judge(answer, message, hint, kind)
+    if not answer then
+        return { error = message, hint = hint, kind = kind, is_passing = TRY_AGAIN_KINDS[kind] }
+    elseif BUSY[answer.status] then
+        return { error = retry.later(reason.words(answer.status), answer.retry_after),
+            status = answer.status }
     elseif answer.status >= 400 then
-        return { error = reason.words(answer.status), is_passing = TRY_AGAIN[answer.status] }
+        return { error = reason.words(answer.status), status = answer.status,
+            is_passing = TRY_AGAIN[answer.status] }
     end
-    local content_type = answer.content_type and http.decode(answer.content_type, "utf-8")
-    local mode = option(target, "mode") or "auto"
-    local text, meta, hint = content.read(mode, answer.body, content_type)
-    if not text then
-        return { error = meta, hint = hint }
-    end
-    meta.status, meta.url = answer.status, http.decode(answer.url, "utf-8")
-    meta.content_type = content_type
-    meta.bytes, meta.seconds = answer.bytes, answer.seconds
-    return { result = { content = text, meta = meta } }
-end
-
-local function try(settings, target, ctx)
-    local client = open(settings)
-    local answer, message, hint, kind = client:get(target.url, request(settings, target, ctx))
-    if answer then
-        return judge(answer, target)
-    end
-    return { error = message, hint = hint, is_passing = TRY_AGAIN_KINDS[kind] }
+    return { answer = answer }
 end
 
 -- Between half and one and a half of the nominal pause, so that workers do not come back in step.
@@ -95,28 +69,96 @@ local function may_wait(ctx, seconds)
     return not ctx.deadline or os.time() + seconds < ctx.deadline
 end
 
+-- Requests the target's URL up to `attempts` times.
+local function request(settings, target, ctx)
+    local client = open(settings)
+    for attempt = 1, settings.attempts do
+        local outcome = judge(client:get(target.url, {
+            headers = option(target, "headers"), timeout = seconds_left(settings, ctx),
+            cancel_fd = ctx.cancel_fd,
+        }))
+        outcome.attempts = attempt
+        local pause = pause_after(attempt)
+        if not outcome.is_passing or attempt == settings.attempts or not may_wait(ctx, pause) then
+            return outcome
+        elseif not ctx:sleep(pause) then
+            return { error = "cancelled" }
+        end
+    end
+end
+
+-- The same, once the target's host has room for a request.
+local function request_in_turn(settings, target, ctx)
+    local slot, seconds_or_message, hint = http.enter(settings.key, target.url, {
+        limit = settings.per_host,
+        delay = settings.per_host_delay,
+        lasts = settings.attempts * (settings.client.timeout + 2 * FIRST_PAUSE
+            * 2 ^ settings.attempts),
+        who = ("%s %s"):format(tostring(ctx.job), tostring(ctx.idx)),
+    })
+    if slot then
+        return slot:run(request, settings, target, ctx)
+    elseif slot == false then
+        local busy = retry.later("the host is busy", seconds_or_message, { patient = true })
+        return { error = busy }
+    end
+    return { error = seconds_or_message, hint = hint }
+end
+
+-- The newest archived copy in place of what cannot be had; the failure itself, with a hint, when
+-- there is none.
+local function heal(settings, target, ctx, failure)
+    local address, message, hint = recover.address(settings.archive, target.url)
+    if not address then
+        return { error = message, hint = hint }
+    end
+    local answer, refusal = open(settings):get(address, {
+        timeout = seconds_left(settings, ctx), cancel_fd = ctx.cancel_fd, exempt = true,
+    })
+    local is_healed
+    is_healed, message, hint = recover.judge(failure, answer or { error = refusal },
+        settings.archive)
+    if not is_healed then
+        return { error = message, hint = hint }
+    end
+    return { answer = answer, attempts = failure.attempts, recovered_from = answer.url }
+end
+
+-- What reaches the language model: its address is the operator's.
+local function post_by(settings)
+    return function(url, fields)
+        fields.exempt = true
+        return open(settings):post(url, fields)
+    end
+end
+
 --- Fetches a target: what a fetch function is to the runner.
--- @tparam table settings as for `open`, and `attempts`
+-- @tparam table settings as for `open`, and `attempts`, `per_host`, `per_host_delay` (seconds),
+-- `archive`, `llm`
 -- @tparam table target `url`, `options`
--- @tparam table ctx `deadline` and `cancel_fd` may be nil
+-- @tparam table ctx `job`, `idx`; `deadline` and `cancel_fd` may be nil
 -- @treturn[1] table `{content =, meta =}`
 -- @treturn[2] nil
 -- @treturn[2] string|table why not, or a `retry.later`
 -- @treturn[2] ?string a hint
 local function fetch(settings, target, ctx)
-    for attempt = 1, settings.attempts do
-        local outcome = try(settings, target, ctx)
-        if outcome.result then
-            outcome.result.meta.attempts = attempt
-            return outcome.result
-        end
-        local pause = pause_after(attempt)
-        if not outcome.is_passing or attempt == settings.attempts or not may_wait(ctx, pause) then
-            return nil, outcome.error, outcome.hint
-        elseif not ctx:sleep(pause) then
-            return nil, "cancelled"
-        end
+    local outcome = request_in_turn(settings, target, ctx)
+    if not outcome.answer and option(target, "recover") and recover.is_healable(outcome) then
+        outcome = heal(settings, target, ctx, outcome)
     end
+    if not outcome.answer then
+        return nil, outcome.error, outcome.hint
+    end
+    local result, message, hint = stages.apply(outcome.answer, {
+        target = target, ctx = ctx, llm = settings.llm, post = post_by(settings),
+    })
+    if not result then
+        return nil, message, hint
+    end
+    result.meta.attempts = outcome.attempts
+    result.meta.recovered_from = outcome.recovered_from
+        and http.decode(outcome.recovered_from, "utf-8")
+    return result
 end
 
 --- @export

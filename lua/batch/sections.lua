@@ -139,9 +139,9 @@ sections.fetch = {
     { name = "user_agent", type = "line", default = "luabatch/" .. version, max = 255,
       sentence = "how requests introduce themselves" },
     { name = "archive", type = "url", default = "https://web.archive.org/web/2id_/",
-      sentence = "for `recover`, which is not in this version: where archived copies are" },
+      sentence = "where `recover` finds archived copies" },
     { name = "llm", type = "section", section = "fetch.llm",
-      sentence = "for `question`, which is not in this version: the language model" },
+      sentence = "the language model that answers `question`" },
 }
 
 sections["fetch.llm"] = {

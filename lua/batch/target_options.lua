@@ -1,15 +1,13 @@
 -- SPDX-License-Identifier: MIT
 
---- The options that a target of the built-in pipeline may have. Looks at names and values only:
--- what they do, and whether the URL can be fetched, is found out by fetching.
+--- The options that a target of the built-in pipeline may have. Looks at names and types before a
+-- submit; whether a value makes sense for what is fetched is found out by fetching.
 
 local http = require("batch.core").http
 local nearest = require("batch.nearest").nearest
 
-local MODES = { "auto", "raw", "text" }
-local LATER_MODES = { "markdown", "html", "links", "meta" }
-local OPTIONS = { "mode", "headers" }
-local LATER_OPTIONS = { "question", "pages", "grep", "jq", "context", "recover" }
+local MODES = { "auto", "raw", "text", "markdown", "html", "links", "meta" }
+local OPTIONS = { "mode", "question", "pages", "grep", "jq", "context", "recover", "headers" }
 
 local function is_among(name, names)
     for _, known in ipairs(names) do
@@ -20,25 +18,14 @@ local function is_among(name, names)
     return false
 end
 
-local function all(names, more_names)
-    local both = {}
-    for _, list in ipairs { names, more_names } do
-        for _, name in ipairs(list) do
-            both[#both + 1] = name
-        end
-    end
-    return both
-end
-
 -- The canonical form of a target leaves these out, so they mean nothing here either. A null of
 -- cjson's is a light userdata.
 local function is_absent(value)
     return value == nil or value == "" or value == false or type(value) == "userdata"
 end
 
--- Names that this version does not have yet are proposed, but not among those that there are.
-local function refuse_name(what, name, names, later_names)
-    local meant = nearest(name, all(names, later_names))
+local function refuse_name(what, name, names)
+    local meant = nearest(name, names)
     local proposal = meant and (", did you mean '%s'?"):format(meant)
         or ", known are " .. table.concat(names, ", ")
     return nil, ("unknown %s '%s'%s"):format(what, name:sub(1, 80), proposal)
@@ -49,11 +36,8 @@ local function check_mode(mode)
         return nil, "mode must be a string, got a " .. type(mode)
     elseif is_among(mode, MODES) then
         return true
-    elseif is_among(mode, LATER_MODES) then
-        return nil, ("this version does not have mode '%s', only %s"):format(
-            mode, table.concat(MODES, ", "))
     end
-    return refuse_name("mode", mode, MODES, LATER_MODES)
+    return refuse_name("mode", mode, MODES)
 end
 
 local function check_headers(headers)
@@ -79,17 +63,16 @@ local checks = { mode = check_mode, headers = check_headers }
 local function check_option(name, value)
     if type(name) ~= "string" then
         return nil, "options must be an object, got a list"
-    elseif not is_among(name, OPTIONS) and not is_among(name, LATER_OPTIONS) then
-        return refuse_name("option", name, OPTIONS, LATER_OPTIONS)
-    elseif is_absent(value) then
+    elseif not is_among(name, OPTIONS) then
+        return refuse_name("option", name, OPTIONS)
+    elseif is_absent(value) or not checks[name] then
         return true
-    elseif checks[name] then
-        return checks[name](value)
     end
-    return nil, ("this version does not have option '%s'"):format(name)
+    return checks[name](value)
 end
 
---- Checks the options of a target before it is submitted.
+--- Checks the options of a target before it is submitted. That `mode` and the like are text and
+-- `context` and `recover` are booleans, the canonical form sees to.
 -- @tparam table target `options` may be nil
 -- @treturn[1] boolean true
 -- @treturn[2] nil
@@ -112,5 +95,16 @@ local function check(target)
     return true
 end
 
+--- An option of a target, or nil where it says nothing.
+-- @tparam table target
+-- @tparam string name
+local function read(target, name)
+    local value = (target.options or {})[name]
+    if is_absent(value) then
+        return nil
+    end
+    return value
+end
+
 --- @export
-return { check = check, is_absent = is_absent, modes = MODES }
+return { check = check, read = read, is_absent = is_absent, modes = MODES }

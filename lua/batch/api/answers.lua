@@ -44,13 +44,13 @@ local hints = {
     method_not_allowed = "the header Allow names the methods that there are",
     timeout = "send the whole request at once",
     already_finished = "the outcomes that it has can be read",
-    expired = "submit the targets again",
+    expired = "the job's lease has lapsed: submit it again",
     too_large = "send fewer targets, or raise server.max_body",
     unsupported_media_type = "send the header Content-Type: application/json",
-    too_many_targets = "submit several jobs, or raise batch.targets_per_job",
+    too_many_targets = "a job has at most targets_per_job targets: submit several jobs",
     invalid = "correct what the message names; the first target is target 0",
-    caller_busy = "wait until a job of yours has ended, or cancel one",
-    busy = "try again when a job has ended",
+    caller_busy = "the caller has as many live jobs as jobs_per_caller allows: wait for one to end",
+    busy = "there are as many live jobs as jobs_total allows: wait for one to end",
     internal = "the server's log has more",
     disabled = "batch.disabled in the server's configuration turns it on and off",
     closing = "try again in a moment",
@@ -104,14 +104,6 @@ local function quote(text)
     return '"' .. text:sub(1, MAX_QUOTED):gsub("[^\32-\126]", "?") .. '"'
 end
 
--- What a client may do about a refusal of the runner, whose messages are short.
-local hints = {
-    caller_busy = "the caller has as many live jobs as jobs_per_caller allows: wait for one to end",
-    busy = "there are as many live jobs as jobs_total allows: wait for one to end",
-    too_many_targets = "a job has at most targets_per_job targets: submit several jobs",
-    expired = "the job's lease has lapsed: submit it again",
-}
-
 -- What the runner refuses with, where the API has its own words for it.
 local function api_code(code, message)
     if code == "closed" then
@@ -127,7 +119,7 @@ end
 -- @tparam string code
 -- @treturn table response
 local function runner_refusal(message, code)
-    return refusal(api_code(code, message), message, hints[code])
+    return refusal(api_code(code, message), message)
 end
 
 local breach = {}

@@ -43,19 +43,21 @@ end
 --- Makes a target of one line. A line that begins with a bracket or a quote is JSON, any other is a
 -- URL.
 -- @tparam string line without its end
--- @tparam[opt] string mode the option `mode` of a target that names none
+-- @tparam[opt] table defaults options that a target gets which does not name them
 -- @treturn[1] table the target: `url` and perhaps `options`
 -- @treturn[2] nil
 -- @treturn[2] string what is wrong with the line
-local function parse(line, mode)
+local function parse(line, defaults)
     local target, message = { url = line }, nil
     if line:find('^[{%["]') then
         target, message = decode(line)
     end
-    if target and mode then
+    if target and defaults and next(defaults) ~= nil then
         local options = target.options or {}
-        if options.mode == nil or options.mode == cjson.null or options.mode == "" then
-            options.mode = mode
+        for name, value in pairs(defaults) do
+            if options[name] == nil or options[name] == cjson.null or options[name] == "" then
+                options[name] = value
+            end
         end
         target.options = options
     end

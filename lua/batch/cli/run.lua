@@ -7,6 +7,7 @@
 local batch = require "batch"
 local core = require "batch.core"
 local deal = require "batch.cli.deal"
+local defaults = require "batch.cli.defaults"
 local exits = require "batch.cli.exits"
 local follow = require "batch.cli.follow"
 local json = require "batch.json"
@@ -48,17 +49,15 @@ local function declare(command)
     command:option("--allow", "Fetch from this network, such as 127.0.0.0/8, too. Default: only "
         .. "public addresses are fetched. May be repeated.")
         :argname("CIDR"):count("*"):action("append")
-    command:option("--mode", "How to read targets that do not say: auto (text as UTF-8, the rest "
-        .. "as bytes), raw (bytes) or text (what is not text fails). Default: auto.")
-        :argname("MODE")
+    defaults.declare(command)
     command:flag("--json", "Print the summary as JSON on standard error, and no progress.")
 end
 
 -- Returns the dealt list, and a key that names it: another list never shares a job with this one.
-local function read_list(args, check)
+local function read_list(args, options, check)
     local hand, key = deal.new(), "luabatch"
     local is_read, message = list.each(args.list, function(text, number)
-        local target, why = list.parse(text, args.mode)
+        local target, why = list.parse(text, options)
         local is_fine = target
         if target then
             is_fine, why = check(target)
@@ -99,7 +98,7 @@ local function submit_job(run, job)
         return nil, message, "store"
     end
     for i, text in ipairs(texts) do
-        texts[i] = list.parse(text, run.mode)
+        texts[i] = list.parse(text, run.options)
     end
     -- The job's number is in the caller, for lists like "the same URL a hundred times".
     local caller = ("luabatch/%s/%d"):format(run.key:sub(1, 16), job)
@@ -242,7 +241,8 @@ local function execute(args)
     for _, warning in ipairs(warnings) do
         bar:say(warning)
     end
-    local hand, key = read_list(args, check)
+    local options = defaults.read(args)
+    local hand, key = read_list(args, options, check)
     if not hand then
         return refuse(key)
     end
@@ -251,7 +251,7 @@ local function execute(args)
         return refuse(unwritable)
     end
     local run = {
-        hand = hand, key = key, mode = args.mode, out = args.output,
+        hand = hand, key = key, options = options, out = args.output,
         store = settings.store_path(args), bar = bar, summary = summary.new(hand:total()),
         jobs = {}, started_at = follow.now(),
     }

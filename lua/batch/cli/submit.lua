@@ -4,6 +4,7 @@
 -- line is said by file and line, whoever finds it.
 
 local batch = require "batch"
+local defaults = require "batch.cli.defaults"
 local exits = require "batch.cli.exits"
 local json = require "batch.json"
 local list = require "batch.cli.list"
@@ -19,8 +20,7 @@ local function declare(command)
         .. "- for standard input; several are read as one list.")
         :target("list"):args("+")
     session.declare_place(command)
-    command:option("--mode", "How to read targets that do not say. Default: auto.")
-        :argname("MODE")
+    defaults.declare(command)
     command:option("--caller", "With a store: whose job it is. Default: local.")
         :argname("NAME")
     command:option("--class", "With a store: a label that comes back with the job.")
@@ -41,8 +41,8 @@ local function find_check(args)
     return fields and check, not fields and check or nil
 end
 
-local function check_target(text, mode, check)
-    local target, message = list.parse(text, mode)
+local function check_target(text, options, check)
+    local target, message = list.parse(text, options)
     local is_fine = target
     if target then
         is_fine, message = check { url = target.url, options = target.options or {} }
@@ -60,9 +60,9 @@ end
 
 -- Returns the targets as texts of JSON, and for each where it stands.
 local function read_list(args, check)
-    local texts, places = {}, {}
+    local texts, places, options = {}, {}, defaults.read(args)
     local is_read, message = list.each(args.list, function(text, _, name, line)
-        local target, why = check_target(text, args.mode, check)
+        local target, why = check_target(text, options, check)
         if not target then
             return nil, why
         end
