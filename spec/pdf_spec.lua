@@ -175,6 +175,13 @@ describe("a PDF that cannot be read", function()
         end
     end)
 
+    it("is told at once, however large it is", function()
+        local begun = os.clock()
+        assert.same("the PDF is cut off: its end is missing",
+            refusal("%PDF-1.4\n" .. (" 1 "):rep(2 ^ 22))[1])
+        assert.is_true(os.clock() - begun < 5)
+    end)
+
     it("is one that was added to, and cut off there", function()
         local whole = numbered(3)
         assert.same("the PDF is cut off: its end is missing",

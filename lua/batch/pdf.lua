@@ -39,7 +39,7 @@ end
 -- A document ends with a mark, behind which no object begins. Poppler gives what it finds of one
 -- that was cut off, as if that were all.
 local function is_cut_off(bytes)
-    local stop = bytes:match(".*()%%%%EOF") or bytes:match(".*()startxref")
+    local stop = bytes:match("^.*()%%%%EOF") or bytes:match("^.*()startxref")
     return not stop or bytes:find("%d%s+obj%f[^%w]", stop) ~= nil
 end
 
@@ -72,9 +72,11 @@ local function explain(result, bytes)
 end
 
 local function title_of(info)
-    local title = info:match("^Title: *([^\n]*)\n") or ""
-    title = title:gsub("%c+", " "):match("^%s*(.-)%s*$")
-    return #title > 0 and #title <= MAX_TITLE and title or nil
+    local title = info:match("^Title: *([^\n]*)\n")
+    if not title or #title > MAX_TITLE then
+        return nil
+    end
+    return title:gsub("%c+", " "):match("^%s*(.*%S)")
 end
 
 -- What poppler says of the document; of the texts in it only the title, which comes first, so that
@@ -84,7 +86,7 @@ local function read_info(bytes, ctx)
     if not result then
         return nil, message, hint
     end
-    local total = tonumber(("\n" .. result.output):match(".*\nPages:%s+(%d+)"))
+    local total = tonumber(("\n" .. result.output):match("^.*\nPages:%s+(%d+)"))
     if result.status ~= 0 or not total or total == 0 then
         return nil, explain(result, bytes)
     elseif is_cut_off(bytes) then
@@ -93,10 +95,14 @@ local function read_info(bytes, ctx)
     return { pages_total = total, title = title_of(result.output) }
 end
 
--- Each page ends with a form feed. Other control characters are none of a text's.
-local function clean(text)
-    text = text:gsub("%s*\f%s*", "\n\n"):gsub("[%z\1-\8\11\14-\31\127]", "")
-    return (text:gsub("^%s*\n", ""):gsub("%s+$", ""))
+-- Each page ends with a form feed. Other control characters are none of a text's. No pattern here
+-- is tried at every place of a long run of blanks: a document may be made of them.
+local function clean(output)
+    local pages = {}
+    for page in output:gsub("[%z\1-\8\11\14-\31\127]", ""):gmatch("[^\f]+") do
+        pages[#pages + 1] = page:gsub("^%s*\n", ""):match("^(.*%S)")
+    end
+    return table.concat(pages, "\n\n")
 end
 
 local function read_range(bytes, range, ctx)
