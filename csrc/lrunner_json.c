@@ -9,6 +9,9 @@
 #include "lrows.h"
 #include "rows.h"
 
+// A stream's page waits in memory, several times over, for a client that is slow to read.
+enum { STREAM_PAGE_BYTES = 256 * 1024 };
+
 // A number that changes with all that waiting for a job is about: its status and its outcomes.
 static int64_t job_mark(const struct job_row *job) {
     return job->targets_done * 8 + job->status;
@@ -26,11 +29,13 @@ static void push_target_texts(lua_State *L, struct reading *reading, int64_t *ou
     const struct store_ops *ops = reading->store->ops;
     struct store_cursor *cursor;
     struct target_row row;
-    size_t n_bytes = 0;
+    size_t n_bytes = 0, max_bytes = LREADING_PAGE_BYTES;
+    if (reading->range.has_outcomes)
+        max_bytes = STREAM_PAGE_BYTES;
     lua_newtable(L);
     *out_next = reading->range.from;
     reading->status = ops->list_targets(reading->store, &reading->range, &cursor);
-    for (int i = 1; !reading->status && n_bytes < LREADING_PAGE_BYTES; i++) {
+    for (int i = 1; !reading->status && n_bytes < max_bytes; i++) {
         reading->status = ops->next_target(cursor, &row);
         if (reading->status)
             break;
@@ -72,7 +77,8 @@ static int push_json(lua_State *L) {
 }
 
 // json(id, caller, from, limit, has_content, has_outcomes_only) → table: job and list of targets as
-// JSON (at most a page), next idx, and of the job status, mark, targets_done, targets_total
+// JSON (at most a page; outcomes only, for a stream, a small one), next idx, and of the job status,
+// mark, targets_done, targets_total
 static int method_json(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
     struct reading reading = {.runner = box->runner, .id = lrunner_check_id(L, 2)};
