@@ -369,6 +369,15 @@ describe("the API", function()
         end
     end)
 
+    it("answers in UTF-8, whatever a module's check says", function()
+        local web = client.open { fetch = { fetch = echo, check = function()
+            return nil, "caf\233 \195"
+        end } }
+        local status, answer = web:send("POST /v1/batches", '{"targets":[{"url":"a"}]}')
+        assert.same({ 422, "invalid" }, { code_of(status, answer) })
+        assert.matches("caf\239\191\189 \239\191\189$", answer.error.message)
+    end)
+
     it("answers HEAD with what GET has, for its length, and begins no stream", function()
         local web = client.open { fetch = echo }
         local _, answer = web:submit("a")

@@ -42,4 +42,11 @@ describe("the check of a target's options", function()
             assert.same({ nil, row[2] }, { fetch.check { url = "x", options = row[1] } })
         end
     end)
+
+    it("cuts a name that it quotes between two characters", function()
+        local _, message = fetch.check { url = "x",
+            options = { ["x" .. ("\195\169"):rep(100)] = 1 } }
+        assert.matches("^unknown option 'x[\195\169]+\226\128\166', known are", message)
+        assert.is_nil(message:find "\195[^\169]")
+    end)
 end)

@@ -3,6 +3,7 @@
 --- The options that a target of the built-in pipeline may have. Looks at names and types before a
 -- submit; whether a value makes sense for what is fetched is found out by fetching.
 
+local field_types = require "batch.field_types"
 local http = require("batch.core").http
 local nearest = require("batch.nearest").nearest
 
@@ -28,7 +29,7 @@ local function refuse_name(what, name, names)
     local meant = nearest(name, names)
     local proposal = meant and (", did you mean '%s'?"):format(meant)
         or ", known are " .. table.concat(names, ", ")
-    return nil, ("unknown %s '%s'%s"):format(what, name:sub(1, 80), proposal)
+    return nil, ("unknown %s '%s'%s"):format(what, field_types.shown_key(name), proposal)
 end
 
 local function check_mode(mode)

@@ -3,6 +3,7 @@
 --- How the API answers: responses as tables, errors as JSON, and which status a code has. One place
 -- for all of them, because a client tells errors apart by nothing else.
 
+local core = require "batch.core"
 local json = require "batch.json"
 
 -- Seconds after which what is busy now may be free.
@@ -92,7 +93,9 @@ local function refusal(code, message, hint, headers)
         headers["retry-after"] = RETRY_AFTER
     end
     local fault = { code = code, message = message, hint = hint or hints[code] }
-    local response = answer(status, json.encode { error = fault }, headers)
+    -- What a module's check or a file's name says need not be UTF-8.
+    local text = core.http.decode(json.encode { error = fault }, "utf-8")
+    local response = answer(status, text, headers)
     response.code = code
     return response
 end
