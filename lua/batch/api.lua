@@ -119,7 +119,7 @@ end
 
 --- Answers a request. May yield; raises nothing but the faults of this program.
 -- @tparam table request
--- @treturn table response; of HEAD it is that of GET, whose head alone is to be sent
+-- @treturn table response
 function methods:handle(request)
     local route, id = routes.find(request.path)
     if not route then
