@@ -233,22 +233,30 @@ static int method_gc(lua_State *L) {
 
 // --- writing ---
 
+// Reads caller, targets, class from the stack, the first of them at index. The texts stay there;
+// targets are the caller's to free unless it fails.
+static int read_submit(lua_State *L, int index, struct submit *out_submit,
+                       struct targets *out_targets, struct fault *fault) {
+    struct bytes *caller = &out_submit->caller, *class_name = &out_submit->class_name;
+    int status = lvalue_text(L, index, "caller", &caller->start, &caller->len, fault);
+    if (!status)
+        status = lvalue_text(L, index + 2, "class", &class_name->start, &class_name->len, fault);
+    if (!status)
+        status = lvalue_targets(L, index + 1, out_targets, fault);
+    out_submit->targets = out_targets;
+    return status;
+}
+
 static int method_submit(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
-    struct submit submit = {0};
+    struct submit submit;
     struct targets targets;
     struct fault fault;
     char id[JOB_ID_SIZE];
     bool is_reused = false;
-    int status = lvalue_text(L, 2, "caller", &submit.caller.start, &submit.caller.len, &fault);
-    if (!status)
-        status =
-            lvalue_text(L, 4, "class", &submit.class_name.start, &submit.class_name.len, &fault);
-    if (!status)
-        status = lvalue_targets(L, 3, &targets, &fault);
+    int status = read_submit(L, 2, &submit, &targets, &fault);
     if (status)
         return largs_refuse(L, status, fault.text);
-    submit.targets = &targets;
     status = runner_submit(box->runner, &submit, id, &is_reused, &fault);
     targets_fini(&targets);
     if (status)
@@ -262,15 +270,10 @@ static int method_submit(lua_State *L) {
 static int method_begin_submit(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
     int64_t ticket = largs_check_whole(L, 2, 1);
-    struct submit submit = {0};
+    struct submit submit;
     struct targets targets;
     struct fault fault;
-    int status = lvalue_text(L, 3, "caller", &submit.caller.start, &submit.caller.len, &fault);
-    if (!status)
-        status =
-            lvalue_text(L, 5, "class", &submit.class_name.start, &submit.class_name.len, &fault);
-    if (!status)
-        status = lvalue_targets(L, 4, &targets, &fault);
+    int status = read_submit(L, 3, &submit, &targets, &fault);
     if (status)
         return largs_refuse(L, status, fault.text);
     status = runner_begin_submit(box->runner, &submit, &targets, ticket, &fault);

@@ -24,7 +24,7 @@ local routes = {
             sentence = "Submits a list of targets as one job; the same list again is the same job.",
             body = "Submission",
             answers = { [202] = "Submitted", [200] = "Submitted" },
-            codes = { "bad_json", "bad_request", "too_large", "unsupported_media_type",
+            codes = { "bad_json", "bad_request", "timeout", "too_large", "unsupported_media_type",
                 "too_many_targets", "invalid", "caller_busy", "busy", "closing", "store_full" },
         },
         GET = {
@@ -60,7 +60,7 @@ local routes = {
             name = "cancel", handler = jobs.cancel,
             sentence = "Cancels a job; the target in flight is stored, no further one starts.",
             answers = { [200] = "Cancelled" },
-            codes = { "not_found", "already_finished", "expired" },
+            codes = { "not_found", "already_finished", "expired", "closing", "store_full" },
         },
     },
     {
