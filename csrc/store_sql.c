@@ -35,6 +35,11 @@
     "order by key desc\n"                                                                          \
     "limit ?4"
 
+// What the index of idempotency keys holds. They are hashes, of the caller too, so that submits
+// fall anywhere into it, and the slimmer it is, the fewer of its pages are written; eight bytes are
+// more than anybody finds two lists for. The + keeps the planner from the index on callers.
+#define IDEM_START(key) "substr(" key ", 1, 8)"
+
 // Of a row of input: 2^24, by STORE_IDX_BITS, is above the cap of targets in a job.
 #define KEY_OF(job, idx) "(" job " << 24 | " idx ")"
 #define JOB_OF(key) "(" key " >> 24)"
@@ -120,7 +125,9 @@ const char *const sql_migrations[SQL_SCHEMA_VERSION] = {
     "create table input (\n"
     "  key integer primary key,\n"  // KEY_OF(job, idx of the first target)
     "  packed blob not null\n"
-    ") strict;\n",
+    ") strict;\n"
+    "drop index job_idem;\n"
+    "create index job_idem on job (" IDEM_START("idem_key") ");\n",
 };
 
 const char *const sql_texts[SQL_N_STATEMENTS] = {
@@ -130,10 +137,12 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
     [SQL_ROLLBACK] = "rollback",
     [SQL_DATA_VERSION] = "pragma data_version",
 
-    [SQL_FIND_JOB] = "select" JOB_COLUMNS "from job\n"
-                     "where caller = ?1 and idem_key = ?2 and expires_at > ?3\n"
-                     "order by key desc\n"
-                     "limit 1",
+    [SQL_FIND_JOB] =
+        "select" JOB_COLUMNS "from job\n"
+        "where " IDEM_START("idem_key") " = " IDEM_START("?2") "\n"
+        "  and idem_key = ?2 and +caller = ?1 and expires_at > ?3\n"
+        "order by key desc\n"
+        "limit 1",
     [SQL_READ_JOB] = "select" JOB_COLUMNS "from job\n"
                      "where id = ?1",
     [SQL_COUNT_LIVE_OF_CALLER] = "select count(*) from job\n"
