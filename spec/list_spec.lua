@@ -67,6 +67,18 @@ describe("a list that cannot be read", function()
         assert.equal("cannot read /nowhere/urls.txt: No such file or directory", message)
     end)
 
+    it("is taken for a URL without its beginning when it looks like one", function()
+        for _, name in ipairs { "example.com", "www.example.com/a", "a.example.org:80" } do
+            local message = select(2, list.each({ name }, assert))
+            assert.equal("cannot read " .. name .. ": No such file or directory; "
+                .. "a URL begins with http:// or https://", message)
+        end
+        for _, name in ipairs { "urls.txt", "a.b.jsonl", "urls" } do
+            local message = select(2, list.each({ name }, assert))
+            assert.equal("cannot read " .. name .. ": No such file or directory", message)
+        end
+    end)
+
     it("is named when it is a folder", function()
         local is_read, message = list.each({ "/" }, assert)
         assert.is_nil(is_read)

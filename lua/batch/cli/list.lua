@@ -94,6 +94,12 @@ local function visit_file(name, file, before, visit)
     end
 end
 
+-- Whether a name is one that users may have meant as a URL: example.com, www.example.com/a.
+local function looks_like_url(name)
+    return name:find("^[%w-]+%.[%w.-]*%a%a") and not name:find("%.txt$")
+        and not name:find("%.jsonl?$")
+end
+
 local function visit_argument(argument, before, visit)
     if argument == "-" then
         return visit_file("stdin", io.stdin, before, visit)
@@ -110,7 +116,8 @@ local function visit_argument(argument, before, visit)
     end
     local file, message = io.open(argument, "rb")
     if not file then
-        return nil, "cannot read " .. message
+        local hint = looks_like_url(argument) and "; a URL begins with http:// or https://" or ""
+        return nil, "cannot read " .. message .. hint
     end
     local n_lines, why = visit_file(argument, file, before, visit)
     file:close()
