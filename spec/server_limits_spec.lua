@@ -125,6 +125,15 @@ describe("a malformed request", function()
         client:close()
     end)
 
+    it("whose body is a byte a chunk leaves other clients their turns", function()
+        local client, other, n_chunks = server:connect(), server:connect(), 300000
+        client:send("POST /body?1000000 HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+            .. ("1\r\nx\r\n"):rep(n_chunks) .. "0\r\n\r\n")
+        assert.equal(200, (other:get("/a")))
+        assert.is_nil((client.socket:xread(-1, "b", 0)), "the other's answer came after the body's")
+        assert.matches("^300000 bytes", select(2, client:answer()))
+    end)
+
     it("with too long a first line or too large a head is told so", function()
         local long = "GET /" .. ("x"):rep(13000)
         for status, request in pairs {

@@ -49,6 +49,12 @@ local function lost(why)
     return nil, why == "timeout" and "timeout" or "broken"
 end
 
+-- As long as a client sends faster than its bytes are understood, reading never waits: between two
+-- pieces the others have their turn. Small chunks take long.
+local function give_way()
+    cqueues.sleep(0)
+end
+
 -- A line without its end.
 local function read_line(self, max_bytes)
     local wire = self._wire
@@ -68,6 +74,7 @@ local function read_line(self, max_bytes)
         if not is_there then
             return lost(why)
         end
+        give_way()
     end
 end
 
@@ -107,6 +114,9 @@ local function read_bytes(self, n_bytes, keep)
         n_bytes = n_bytes - #piece
         self._left = self._left - #piece
         keep(piece)
+        if n_bytes > 0 then
+            give_way()
+        end
     end
     return true
 end
