@@ -82,10 +82,8 @@ end
 local function submitted(context, targets, id, is_reused, status, expires_at)
     local text = ('{"id":"%s","status":"%s","reused":%s,"targets_total":%d,"expires_at":%s}')
         :format(id, status, tostring(is_reused), #targets, json.encode_time(expires_at))
-    if is_reused then
-        return answers.answer(200, text)
-    end
-    return answers.answer(202, text, { location = context.prefix .. "/v1/batches/" .. id })
+    return answers.answer(is_reused and 200 or 202, text,
+        { location = context.prefix .. "/v1/batches/" .. id })
 end
 
 --- `POST /v1/batches`
@@ -187,9 +185,10 @@ end
 local function cancel(api, _, context)
     local of_caller = { caller = context.caller, limit = 0 }
     local page, message, code = api.runner:read_json(context.id, of_caller)
-    if not page then
+    -- One whose lease has lapsed may be live still, and count towards the caps.
+    if not page and code ~= "expired" then
         return answers.runner_refusal(message, code)
-    elseif TERMINAL[page.status] then
+    elseif page and TERMINAL[page.status] then
         return already_finished(page.status)
     end
     local is_cancelled
