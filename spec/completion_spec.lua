@@ -132,7 +132,7 @@ for _, name in ipairs { "bash", "fish", "zsh" } do
         end)
 
         it("offers what an option may be", function()
-            assert.equal("auto raw text", offer("run", "--mode", ""))
+            assert.equal("auto html links markdown meta raw text", offer("run", "--mode", ""))
             assert.equal("bash fish zsh", offer("completion", ""))
             assert.equal("queued", offer("list", "--status", "q"))
         end)
