@@ -132,6 +132,8 @@ describe("a malformed request", function()
         assert.equal(200, (other:get("/a")))
         assert.is_nil((client.socket:xread(-1, "b", 0)), "the other's answer came after the body's")
         assert.matches("^300000 bytes", select(2, client:answer()))
+        client:close()
+        other:close()
     end)
 
     it("with too long a first line or too large a head is told so", function()
