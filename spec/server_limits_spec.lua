@@ -215,6 +215,23 @@ describe("a client that", function()
         end
     end)
 
+    it("reads an answer as fast as it comes leaves other clients their turns", function()
+        for _, protocol in ipairs { "--http1.1", "--http2-prior-knowledge" } do
+            local words = "curl -sN --max-time 4 %s http://%s/endless | (head -c 1; wc -c)"
+            local reading = assert(io.popen(words:format(protocol, server.address)))
+            assert.equal("x", reading:read(1))
+            local began_at = now()
+            for _ = 1, 5 do
+                local other = server:connect()
+                assert.equal(200, (other:get("/a")))
+                other:close()
+            end
+            assert.is_true(now() - began_at < 3, protocol)
+            assert.is_true(tonumber(reading:read("*a")) > 1e6)
+            reading:close()
+        end
+    end)
+
     it("does not send the body that nobody reads is cut off in time", function()
         local client = server:connect()
         client:send("POST /a HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n")

@@ -101,6 +101,11 @@ end
 -- `broken_off`
 -- @treturn[3] string|nil what was raised, with a traceback, or that message
 function pump.next(stream)
+    -- Where neither the body nor its client ever has to be waited for, others have their turn here.
+    if stream.is_begun then
+        cqueues.sleep(0)
+    end
+    stream.is_begun = true
     return step(stream, resume(stream.thread, stream.body))
 end
 
