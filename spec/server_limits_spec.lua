@@ -136,6 +136,14 @@ describe("a malformed request", function()
         other:close()
     end)
 
+    it("may have some empty lines before it, but not nothing else", function()
+        local client = server:connect()
+        client:send "\r\n\r\n"
+        assert.equal(200, (client:get("/a")))
+        client:close()
+        refuses(400, { empty = ("\r\n"):rep(100000) })
+    end)
+
     it("with too long a first line or too large a head is told so", function()
         local long = "GET /" .. ("x"):rep(13000)
         for status, request in pairs {

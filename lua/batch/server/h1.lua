@@ -18,6 +18,7 @@ local concat = table.concat
 local JOINED_BYTES = 65536
 -- After so many requests in a row the other connections have their turn.
 local IN_A_ROW = 4
+local MAX_EMPTY_LINES = 4 -- before a request
 local LAST_CHUNK = "0\r\n\r\n"
 
 local h1 = {}
@@ -163,18 +164,23 @@ local function refuse(connection, status, message, request)
     end
 end
 
-local function skip_empty_lines(wire)
-    while wire.ahead:sub(1, 2) == "\r\n" do
+-- Some clients send a line's end behind a body (RFC 9112, section 2.2). One that sends nothing else
+-- must not keep the reader busy for ever: what is left is taken for a head. Returns how many may
+-- still come.
+local function skip_empty_lines(wire, n_left)
+    while n_left > 0 and wire.ahead:sub(1, 2) == "\r\n" do
         wire.ahead = wire.ahead:sub(3)
+        n_left = n_left - 1
     end
+    return n_left
 end
 
 -- Waits for a whole head. Returns its text, or nil and, if it can be answered, status and message.
 local function read_head(connection)
     local wire, limits = connection.wire, connection.server.limits
-    local deadline = monotime() + limits.head_seconds
+    local deadline, n_empty_left = monotime() + limits.head_seconds, MAX_EMPTY_LINES
     while true do
-        skip_empty_lines(wire)
+        n_empty_left = skip_empty_lines(wire, n_empty_left)
         local stop, status, message = head.find_end(wire.ahead, limits)
         if stop then
             local text = wire.ahead:sub(1, stop)
