@@ -38,7 +38,7 @@
 // What the index of idempotency keys holds. They are hashes, of the caller too, so that submits
 // fall anywhere into it, and the slimmer it is, the fewer of its pages are written; eight bytes are
 // more than anybody finds two lists for. The + keeps the planner from the index on callers.
-#define IDEM_START(key) "substr(" key ", 1, 8)"
+#define IDEM_START " substr(idem_key, 1, 8) "
 
 // Of a row of input: 2^24, by STORE_IDX_BITS, is above the cap of targets in a job.
 #define KEY_OF(job, idx) "(" job " << 24 | " idx ")"
@@ -127,7 +127,7 @@ const char *const sql_migrations[SQL_SCHEMA_VERSION] = {
     "  packed blob not null\n"
     ") strict;\n"
     "drop index job_idem;\n"
-    "create index job_idem on job (" IDEM_START("idem_key") ");\n",
+    "create index job_idem on job (" IDEM_START ");\n",
 };
 
 const char *const sql_texts[SQL_N_STATEMENTS] = {
@@ -137,12 +137,11 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
     [SQL_ROLLBACK] = "rollback",
     [SQL_DATA_VERSION] = "pragma data_version",
 
-    [SQL_FIND_JOB] =
-        "select" JOB_COLUMNS "from job\n"
-        "where " IDEM_START("idem_key") " = " IDEM_START("?2") "\n"
-        "  and idem_key = ?2 and +caller = ?1 and expires_at > ?3\n"
-        "order by key desc\n"
-        "limit 1",
+    [SQL_FIND_JOB] = "select" JOB_COLUMNS "from job\n"
+                     "where " IDEM_START "= substr(?2, 1, 8) and idem_key = ?2\n"
+                     "  and +caller = ?1 and expires_at > ?3\n"
+                     "order by key desc\n"
+                     "limit 1",
     [SQL_READ_JOB] = "select" JOB_COLUMNS "from job\n"
                      "where id = ?1",
     [SQL_COUNT_LIVE_OF_CALLER] = "select count(*) from job\n"
