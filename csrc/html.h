@@ -32,6 +32,7 @@ struct html_node {
     const char *text;   // UTF-8, not terminated; of an element: NULL
     uint32_t len;       // of the text, or of the texts inside
     uint32_t link_len;  // of these what is inside links
+    bool has_signs;     // of a text: it has punctuation that means something in Markdown
     uint32_t end;       // index of the next node that is not inside
     uint32_t first_attribute;
     uint32_t n_attributes;

@@ -154,6 +154,16 @@ static void add_as_is(struct walk *walk, const char *source) {
     buffer_add(walk->text, source, strlen(source));
 }
 
+static bool has_signs(const char *text, size_t len) {
+    static const bool is_sign[256] = {
+        ['\\'] = true, ['`'] = true, ['*'] = true, ['_'] = true, ['<'] = true,
+        ['&'] = true,  ['~'] = true, ['['] = true, [']'] = true};
+    for (size_t i = 0; i < len; i++)
+        if (is_sign[(unsigned char)text[i]])
+            return true;
+    return false;
+}
+
 static void add_text(struct walk *walk, const char *source) {
     struct html *html = walk->html;
     uint32_t around = walk->frames[walk->n_frames - 1].index;
@@ -166,6 +176,7 @@ static void add_text(struct walk *walk, const char *source) {
     if (len == 0 || (!walk->in_text && !add_node(walk, NULL)))
         return;
     html->nodes[html->n_nodes - 1].len += len;
+    html->nodes[html->n_nodes - 1].has_signs |= has_signs(walk->text->bytes + before, len);
     html->nodes[around].len += len;
     html->nodes[around].link_len += walk->in_link ? len : 0;
 }

@@ -10,7 +10,8 @@
 //
 // names[i] is the element's, or "" for a text; texts[i] the text, or the element's table of
 // attributes, or false for one without; ends[i] the index of the last node inside, i if there is
-// none; lens[i] the bytes of text inside, link_lens[i] of these what is inside links.
+// none; lens[i] the bytes of text inside, link_lens[i] of these what is inside links. Of a text
+// link_lens[i] is 0 if it has none of the signs that mean something in Markdown.
 
 #include "lhtml.h"
 
@@ -76,7 +77,7 @@ static void fill_lists(lua_State *L, int lists, const struct html *html) {
         lua_rawseti(L, lists + 2, at);
         lua_pushinteger(L, (lua_Integer)node->len);
         lua_rawseti(L, lists + 3, at);
-        lua_pushinteger(L, (lua_Integer)node->link_len);
+        lua_pushinteger(L, (lua_Integer)(node->name ? node->link_len : node->has_signs));
         lua_rawseti(L, lists + 4, at);
     }
 }

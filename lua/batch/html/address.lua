@@ -12,7 +12,7 @@ end
 
 -- Cleans a reference as browsers do; what may not stand in an address is encoded.
 local function clean(reference)
-    reference = reference:gsub("^[%z\1-\32]+", ""):gsub("[%z\1-\32]+$", "")
+    reference = reference:gsub("^[%z\1-\32]+", ""):match("^.*[^%z\1-\32]") or ""
     if reference:find("[\t\r\n]") then
         reference = reference:gsub("[\t\r\n]", "")
     end
@@ -95,6 +95,7 @@ local function resolve(base, reference)
         parts.fragment)
 end
 
+local MAX_LENGTH = 16384 -- of a reference that is worth following
 local MAX_KNOWN = 1000 -- references remembered for one page
 
 --- Makes a function that resolves the references of one page.
@@ -108,6 +109,9 @@ local function resolver(base)
     local known, n_known = {}, 0
     return function(reference)
         local address = known[reference]
+        if #reference > MAX_LENGTH then
+            return nil
+        end
         if address == nil then
             address = resolve(parts, clean(reference)) or false
             n_known = n_known + 1

@@ -24,7 +24,7 @@ end
 
 local function is_anchor(tree, i, href)
     return sub(href, 1, 1) == "#" and tree.lens[i] <= 8
-        and ANCHOR_SIGNS[text_inside(tree, i):match("^%s*(.-)%s*$")]
+        and ANCHOR_SIGNS[text_inside(tree, i):gsub("%s+", "")]
 end
 
 local function has_heading(tree, i)
@@ -92,6 +92,8 @@ local function open_image(self, i)
             .. ")")
     elseif alt and alt ~= "" then
         self.line:text(alt)
+    else
+        self.line:omit()
     end
     return true
 end

@@ -4,7 +4,9 @@
 -- when it ends, for only then is known whether there is anything to mark.
 
 local escape = require "batch.html.escape"
+local space = require "batch.html.space"
 
+local escape_text = escape.text
 local byte, find, sub = string.byte, string.find, string.sub
 
 local BREAK = "  \n" -- a hard line break
@@ -42,8 +44,8 @@ local function settle(self)
     end
 end
 
---- Adds text, which becomes harmless.
-function line:text(text)
+--- Adds text, which becomes harmless; `is_plain`: it is already.
+function line:text(text, is_plain)
     if self.is_broken then
         settle(self)
     end
@@ -55,8 +57,16 @@ function line:text(text)
         self.fragile = nil
     end
     local n = self.n + 1
-    self[n] = escape.text(text, self.n_links > 0)
+    self[n] = is_plain and text or escape_text(text, self.n_links > 0)
     self.n = n
+end
+
+--- Says that what stood here was left out, and with it one of the spaces around.
+function line:omit()
+    local before = self[self.n]
+    if self.n > 0 and sub(before, -1) == " " then
+        self[self.n] = sub(before, 1, -2)
+    end
 end
 
 --- Adds Markdown as it is.
@@ -69,19 +79,18 @@ end
 --- Adds a code span. One that follows another becomes one with it, for their marks would mix.
 function line:code(code)
     settle(self)
-    local lead, inner, trail = code:match("^(%s*)(.-)(%s*)$")
+    local inner, has_lead, has_trail = space.trim(code)
     if inner == "" then
-        return self:text(lead ~= "" and " " or "")
-    end
-    if self.last_code and self.last_code_at == self.n and lead == "" then
+        return has_lead and push(self, " ")
+    elseif self.last_code and self.last_code_at == self.n and not has_lead then
         inner = self.last_code .. inner
         self.n = self.n - 1
-    elseif lead ~= "" then
+    elseif has_lead then
         push(self, " ")
     end
     self:markup(escape.code(inner))
     self.last_code, self.last_code_at = inner, self.n
-    if trail ~= "" then
+    if has_trail then
         push(self, " ")
     end
 end
@@ -116,17 +125,17 @@ local function apply(self, mark)
         return wrapped and push(self, wrapped)
     end
     local whole = at + 1 == self.n and self[self.n] or table.concat(self, "", at + 1, self.n)
-    local lead, inner, trail = whole:match("^(%s*)(.-)(%s*)$")
+    local inner, has_lead, has_trail = space.trim(whole)
     self.n = at
     local wrapped = mark.wrap(self, inner, mark)
-    if lead ~= "" then
+    if has_lead then
         push(self, " ")
     end
     push(self, wrapped or inner)
     if wrapped and mark.is_emphasis and ends_in_mark(inner) then
         self.fragile, self.fragile_text = self.n, inner
     end
-    if trail ~= "" then
+    if has_trail and inner ~= "" then
         push(self, " ")
     end
 end
@@ -174,14 +183,6 @@ function line:close_emphasis()
     end
 end
 
-local function finish(text)
-    text = text:match("^%s*(.-)%s*$")
-    if find(text, "  ", 1, true) then
-        text = text:gsub("  +([^\n ])", " %1")
-    end
-    return text
-end
-
 --- Takes what the line holds, with the marks around it; they go on behind it.
 -- @treturn string without white space around, "" if there is nothing
 function line:take()
@@ -194,7 +195,7 @@ function line:take()
     end
     local n = self.n
     self.n, self.is_broken, self.fragile, self.last_code = 0, false, nil, nil
-    return n == 0 and "" or finish(n == 1 and self[1] or table.concat(self, "", 1, n))
+    return n == 0 and "" or (space.trim(n == 1 and self[1] or table.concat(self, "", 1, n)))
 end
 
 local function new()

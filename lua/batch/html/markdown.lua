@@ -7,6 +7,7 @@ local blocks = require "batch.html.blocks"
 local escape = require "batch.html.escape"
 local language = require "batch.html.language"
 local line = require "batch.html.line"
+local space = require "batch.html.space"
 local tables = require "batch.html.tables"
 
 local concat, find = table.concat, string.find
@@ -75,7 +76,7 @@ end
 --- Renders the nodes from first to last. What lies deeper than a handler cares for comes back here.
 function markdown:render(first, last)
     local tree, skips, inside = self.tree, self.skips, self.line
-    local names, texts, ends = tree.names, tree.texts, tree.ends
+    local names, texts, ends, signs = tree.names, tree.texts, tree.ends, tree.link_lens
     local closers, closes_at, depth = {}, {}, 0
     local i = first
     while i <= last do
@@ -85,7 +86,7 @@ function markdown:render(first, last)
         end
         local name = names[i]
         if name == "" then
-            inside:text(texts[i])
+            inside:text(texts[i], signs[i] == 0)
             i = i + 1
         elseif skips[i] then
             i = ends[i] + 1
@@ -186,7 +187,7 @@ end
 
 function open.pre(self, i)
     local tree = self.tree
-    local code = concat(tree.texts, "", i + 1, tree.ends[i]):gsub("%s+$", "")
+    local code = space.trim_end(concat(tree.texts, "", i + 1, tree.ends[i]))
     self:flush()
     if not find(code, "%S") then
         return true

@@ -82,7 +82,7 @@ local function read_cell(renderer, row, spans, i)
     local text = tree.lens[i] == 0 and tree.ends[i] == i and "" or
         renderer:render_cell(i + 1, tree.ends[i])
     if text and find(text, "[|\n]") then
-        text = text:gsub("|", "\\|"):gsub("%s*\n%s*", " ")
+        text = text:gsub("|", "\\|"):gsub("\n", " ")
     end
     row[column] = text or ""
     row.has_text = row.has_text or row[column] ~= ""

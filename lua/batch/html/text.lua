@@ -4,6 +4,7 @@
 -- marks, the cells of a table's row with tabs.
 
 local blocks = require "batch.html.blocks"
+local space = require "batch.html.space"
 local tables = require "batch.html.tables"
 
 local concat, find = table.concat, string.find
@@ -22,7 +23,7 @@ local function flush(self)
         push(self, " ")
         return
     end
-    local text = concat(self.pieces, "", 1, self.n):match("^%s*(.-)%s*$")
+    local text = space.trim(concat(self.pieces, "", 1, self.n))
     self.n = 0
     if text ~= "" then
         self.blocks:add(text)
@@ -41,7 +42,7 @@ end
 
 function open.pre(self, i)
     flush(self)
-    local code = concat(self.tree.texts, "", i + 1, self.tree.ends[i]):gsub("%s+$", "")
+    local code = space.trim_end(concat(self.tree.texts, "", i + 1, self.tree.ends[i]))
     if find(code, "%S") then
         self.blocks:add(code)
     end
