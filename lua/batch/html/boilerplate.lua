@@ -20,10 +20,9 @@ local ROLES = set_of [[navigation contentinfo search dialog alertdialog compleme
 -- Words in a class or id. SURE ones stand for themselves unless they name most of the page, the
 -- others only with links.
 local SURE = set_of [[cookie cookies consent gdpr breadcrumb breadcrumbs sidebar sphinxsidebar
-    navbar nav navigation navheader navfooter navbox catlinks printfooter editsection
-    pagination pager share sharing social newsletter subscribe
-    advert advertisement sponsored promo popup modal
-    disqus footer masthead noprint]]
+    navbar nav navigation navheader navfooter navbox catlinks printfooter editsection pagination
+    pager share sharing social newsletter subscribe advert advertisement sponsored promo popup
+    modal disqus footer masthead noprint]]
 local WITH_LINKS = set_of [[menu header top bottom related toolbar topbar links widget ad
     ads banner prev next panel]]
 

@@ -66,7 +66,7 @@ local function escape_text(text, in_link)
     if in_link then
         return (gsub(text, "[%[%]]", "\\%0"))
     end
-    return (gsub(text, "%]%f[(%z]", "\\]"))
+    return (gsub(text, "%](%()", "\\]%1"))
 end
 
 --- Escapes what would make a heading, a list, a quote or a rule of a line that begins with it.

@@ -139,6 +139,10 @@ end
 
 local function around(before, after)
     return function(self)
+        -- A bracket before a parenthesis would make a link.
+        if before == "(" and self.line.n > 0 and sub(self.line[self.line.n], -1) == "]" then
+            self.line:markup "\\"
+        end
         self.line:text(before)
     end, function(self)
         self.line:text(after)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 
---- White space at the ends of text. Taken off by looking at the ends alone, for a pattern would look
--- at every character, and twice at every run of white space.
+--- White space at the ends of text. Taken off by looking at the ends alone, for a pattern would
+-- look at every character, and many times at every run of white space.
 
 local byte, find, match, sub = string.byte, string.find, string.match, string.sub
 
