@@ -41,7 +41,7 @@ local function without_dots(path)
         return path
     end
     local kept, is_folder = {}, false
-    for segment in path:sub(2):gmatch("[^/]*") do
+    for segment in (path:sub(2) .. "/"):gmatch("([^/]*)/") do
         is_folder = segment == "." or segment == ".."
         if segment == ".." then
             kept[#kept] = nil
