@@ -13,6 +13,7 @@ package.path = arg[0]:gsub("bench%.lua$", "?.lua;") .. package.path
 
 local cjson = require "cjson"
 local http = require "http_sections"
+local html = require "html_section"
 local report = require "report"
 
 local IS_QUICK, ROUNDS, records = report.IS_QUICK, report.ROUNDS, report.records
@@ -186,7 +187,7 @@ print "median (lowest–highest); a ratio is the median of the rounds' ratios"
 for _, section in ipairs {
     { "drain", drain }, { "submit", submit }, { "start", start }, { "depth", depth },
     { "memory", memory }, { "http get", http.get }, { "http post", http.post },
-    { "http streams", http.streams },
+    { "http streams", http.streams }, { "html", html.run },
 } do
     if section[1]:find(ONLY, 1, true) then
         section[2](FOLDER)

@@ -52,7 +52,7 @@ function blocks:is_pending()
 end
 
 local function trimmed(prefix)
-    return (prefix:gsub(" +$", ""))
+    return prefix == "" and "" or (prefix:gsub(" +$", ""))
 end
 
 -- Puts the prefix before each line but the first.

@@ -6,7 +6,7 @@
 local escape = require "batch.html.escape"
 local space = require "batch.html.space"
 
-local escape_text = escape.text
+local escape_text, trim = escape.text, space.trim
 local byte, find, sub = string.byte, string.find, string.sub
 
 local BREAK = "  \n" -- a hard line break
@@ -36,12 +36,10 @@ end
 
 -- Ends the line that a break or a block left open, before more comes.
 local function settle(self)
-    if self.is_broken then
-        self.is_broken = false
-        if self.n > 0 then
-            push(self, self.separator or BREAK)
-        end
+    if self.is_broken and self.n > 0 then
+        push(self, self.separator or BREAK)
     end
+    self.is_broken = false
 end
 
 --- Adds text, which becomes harmless; `is_plain`: it is already.
@@ -71,15 +69,17 @@ end
 
 --- Adds Markdown as it is.
 function line:markup(markup)
-    settle(self)
-    self.fragile = nil
-    push(self, markup)
+    if self.is_broken then
+        settle(self)
+    end
+    local n = self.n + 1
+    self.fragile, self[n], self.n = nil, markup, n
 end
 
 --- Adds a code span. One that follows another becomes one with it, for their marks would mix.
 function line:code(code)
     settle(self)
-    local inner, has_lead, has_trail = space.trim(code)
+    local inner, has_lead, has_trail = trim(code)
     if inner == "" then
         return has_lead and push(self, " ")
     elseif self.last_code and self.last_code_at == self.n and not has_lead then
@@ -125,7 +125,7 @@ local function apply(self, mark)
         return wrapped and push(self, wrapped)
     end
     local whole = at + 1 == self.n and self[self.n] or table.concat(self, "", at + 1, self.n)
-    local inner, has_lead, has_trail = space.trim(whole)
+    local inner, has_lead, has_trail = trim(whole)
     self.n = at
     local wrapped = mark.wrap(self, inner, mark)
     if has_lead then
@@ -195,7 +195,7 @@ function line:take()
     end
     local n = self.n
     self.n, self.is_broken, self.fragile, self.last_code = 0, false, nil, nil
-    return n == 0 and "" or (space.trim(n == 1 and self[1] or table.concat(self, "", 1, n)))
+    return n == 0 and "" or (trim(n == 1 and self[1] or table.concat(self, "", 1, n)))
 end
 
 local function new()
