@@ -94,10 +94,12 @@ describe("http.decode", function()
         end
     end)
 
-    it("is done with much nonsense soon", function()
+    it("is done with megabytes of nonsense soon", function()
+        -- A sanitizer looks at all that is left before each call of iconv.
+        local count = os.getenv "SANITIZER" and 10000 or 1000000
         local begun = os.clock()
         for _, label in ipairs { "utf-8", "shift_jis", "utf-16le", "gb18030", "euc-jp" } do
-            http.decode(("\xff\xd8"):rep(300000), label)
+            http.decode(("\xff\xd8"):rep(count), label)
         end
         assert.is_true(os.clock() - begun < 5)
     end)
