@@ -49,7 +49,7 @@ end
 -- @tparam string pattern
 -- @tparam ?boolean has_context with three lines around each match, groups parted by `--`
 -- @tparam[opt] table ctx a `cancel_fd` in it ends the search
--- @treturn[1] string the lines with their ends
+-- @treturn[1] string the lines, without the last one's end
 -- @treturn[1] integer how many matched
 -- @treturn[2] nil
 -- @treturn[2] string what is wrong
@@ -60,7 +60,7 @@ local function lines(text, pattern, has_context, ctx)
     if not found then
         return refuse(matches_or_code, reason, line)
     end
-    return found, matches_or_code
+    return (found:gsub("\r?\n$", "")), matches_or_code
 end
 
 --- @export
