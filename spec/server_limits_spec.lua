@@ -159,6 +159,20 @@ describe("a malformed request", function()
         client:close()
     end)
 
+    it("is understood or refused in no time, however many spaces it has", function()
+        local spaces = (" "):rep(15000)
+        local began_at = now()
+        for _, field in ipairs { "a: x" .. spaces .. "x ", "connection: x" .. spaces .. "x",
+            "connection:" .. spaces .. "x" } do
+            local client = server:connect()
+            client:send("GET /a HTTP/1.1\r\nhost: a\r\n" .. field .. "\r\n\r\n")
+            assert.equal(200, (client:answer()))
+            client:close()
+        end
+        refuses(400, { control = "GET /a HTTP/1.1\r\na:" .. spaces .. "\0\r\nhost: a\r\n\r\n" })
+        assert.is_true(now() - began_at < 1)
+    end)
+
     it("is in the access log as well", function()
         refuses(400, { two = POST .. "content-length: 3\r\ncontent-length: 4\r\n\r\nabcd" })
         local line = server:logged("method=POST path=/body ")

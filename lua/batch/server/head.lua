@@ -6,7 +6,10 @@
 
 local TOKEN = "[%w!#$%%&'*+.^_`|~-]+"
 local REQUEST_LINE = "^(" .. TOKEN .. ") ([^%c ]+) HTTP/(%d)%.(%d)\r\n()"
-local FIELD = "^(" .. TOKEN .. "):[ \t]*([^%z\1-\8\10-\31\127]*)\r\n()"
+-- In two steps: together, spaces could be of the one or the other, and a line that is none would be
+-- tried in all ways. Whatever a stranger sends must match or fail in one pass.
+local NAME = "^(" .. TOKEN .. "):[ \t]*()"
+local VALUE = "^([^%z\1-\8\10-\31\127]*)\r\n()"
 -- Further digits would leave the integers that a double holds.
 local MAX_LENGTH_DIGITS = 15
 local SPACE, TAB, SLASH = 32, 9, 47
@@ -17,8 +20,9 @@ local head = {}
 local function parse_fields(text, position, max_fields)
     local fields, n_fields = {}, 0
     while true do
-        local name, value, next_position = text:match(FIELD, position)
-        if not name then
+        local name, value_position = text:match(NAME, position)
+        local value, next_position = text:match(VALUE, value_position or #text + 1)
+        if not value then
             break
         end
         n_fields = n_fields + 1
@@ -27,7 +31,7 @@ local function parse_fields(text, position, max_fields)
         end
         local last = value:byte(-1)
         if last == SPACE or last == TAB then
-            value = value:match("^(.-)[ \t]*$")
+            value = value:match("^.*[^ \t]")
         end
         name = name:lower()
         fields[name] = fields[name] and fields[name] .. ", " .. value or value
@@ -67,8 +71,9 @@ end
 
 -- Whether a comma-separated list has the word, in any case.
 local function has_word(list, word)
+    local pattern = "^[ \t]*" .. word:gsub("%-", "%%-") .. "[ \t]*$"
     for element in list:lower():gmatch("[^,]+") do
-        if element:match("^[ \t]*(.-)[ \t]*$") == word then
+        if element:find(pattern) then
             return true
         end
     end
