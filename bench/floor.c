@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { RESULT_BYTES = 1024, TTL_MS = 86400000, IDLE_US = 15000, N_WARM = 10 };
@@ -267,7 +268,8 @@ static void print_span(int64_t count, int64_t span_us) {
     printf("count %" PRId64 "\nseconds %.6f\n", count, (double)span_us / 1e6);
 }
 
-// Parses the file so often and does nothing with it; the count is of bytes.
+// Parses the file so often and does nothing with it; the count is of bytes, the time the
+// processor's.
 static int parse_html(const char *path, int64_t times) {
     static char text[1 << 20];
     FILE *file = fopen(path, "rb");
@@ -275,12 +277,12 @@ static int parse_html(const char *path, int64_t times) {
         return 1;
     size_t len = fread(text, 1, sizeof text, file);
     fclose(file);
-    int64_t began_at_us = clock_mono_us(NULL);
+    clock_t began = clock();
     for (int64_t i = 0; i < times; i++) {
         GumboOutput *output = gumbo_parse_with_options(&kGumboDefaultOptions, text, len);
         gumbo_destroy_output(&kGumboDefaultOptions, output);
     }
-    print_span((int64_t)len * times, clock_mono_us(NULL) - began_at_us);
+    print_span((int64_t)len * times, (int64_t)(clock() - began) * 1000000 / CLOCKS_PER_SEC);
     return 0;
 }
 
