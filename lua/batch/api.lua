@@ -77,9 +77,11 @@ function methods:close()
 end
 
 --- The answer where a runner is needed and there is none.
+-- @tparam ?boolean has_why whether it says why: callers may know paths, strangers may not
 -- @treturn table response
-function methods:refuse_absent()
-    return answers.refusal(self._absent_code, ABSENT[self._absent_code], self._absent_why)
+function methods:refuse_absent(has_why)
+    return answers.refusal(self._absent_code, ABSENT[self._absent_code],
+        has_why and self._absent_why or nil)
 end
 
 --- The OpenAPI description.
@@ -107,7 +109,7 @@ local function read_context(self, request, operation, id)
     context.query = values
     context.id = id and query.decode(id)
     if operation.needs ~= "nothing" and not self.runner then
-        return nil, self:refuse_absent()
+        return nil, self:refuse_absent(true)
     end
     return context
 end

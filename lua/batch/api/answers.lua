@@ -144,7 +144,11 @@ end
 -- @tparam function finish called when it is sent or given up, next_chunk perhaps never resumed
 -- @treturn table response
 local function stream(content_type, next_chunk, finish)
-    local headers = { ["content-type"] = content_type, ["cache-control"] = "no-store" }
+    local headers = {
+        ["content-type"] = content_type,
+        ["cache-control"] = "no-store",
+        ["x-accel-buffering"] = "no", -- nginx in front would hold it back
+    }
     return { status = 200, headers = headers, body = next_chunk, finish = finish }
 end
 
