@@ -13,11 +13,15 @@ for _, version in ipairs { "5.3", "5.2", "5.1" } do
     package.path = package.path .. ";/usr/share/lua/" .. version .. "/?.lua"
 end
 
+package.path = (arg[0]:match "^.*/" or "./") .. "?.lua;" .. package.path
+
 local cqueues = require "cqueues"
-local json = require "cjson"
+local files = require "site.files"
 local http_headers = require "http.headers"
 local http_server = require "http.server"
 local http_util = require "http.util"
+local json = require "cjson"
+local model = require "site.model"
 
 local HOST = "127.0.0.1"
 local USAGE = "usage: site.lua [--port N] [--seconds N] [--scheme http|https] [--list FILE]\n"
@@ -28,96 +32,25 @@ local listed = {
     { "/pages/2" },
     { "/pages/3" },
     { "/data.json", "a JSON file" },
-    { "/document.pdf", "a PDF of one page" },
+    { "/article", "an article in the middle of a page" },
+    { "/manual.pdf", "a PDF of four pages" },
+    { "/gauge.log", "a log" },
     { "/latin1.txt", "a text in ISO-8859-1" },
     { "/moved", "a redirect to page 1" },
     { "/slow?seconds=2", "a slow page" },
     { "/busy", "busy twice, then there" },
     { "/missing", "one that is not there" },
+    { "/gone", "one that is gone, but for its copy in the archive" },
     { "/fails", "one that always fails" },
 }
 
--- Files -----------------------------------------------------------------------------------------
-
-local function page(title, paragraph)
-    return ([[<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>%s</title></head>
-<body>
-<nav><a href="/">Home</a></nav>
-<main>
-<h1>%s</h1>
-<p>%s</p>
-</main>
-</body>
-</html>
-]]):format(title, title, paragraph)
-end
-
--- A PDF is a list of numbered objects, and behind it a table of where each begins.
-local function pdf(text)
-    local stream = ("BT /F1 24 Tf 72 720 Td (%s) Tj ET"):format(text)
-    local objects = {
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R "
-            .. "/Resources << /Font << /F1 5 0 R >> >> >>",
-        ("<< /Length %d >>\nstream\n%s\nendstream"):format(#stream, stream),
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    }
-    local out, places = "%PDF-1.4\n", {}
-    for number, object in ipairs(objects) do
-        places[number] = ("%010d 00000 n \n"):format(#out)
-        out = out .. ("%d 0 obj\n%s\nendobj\n"):format(number, object)
-    end
-    return out
-        .. ("xref\n0 %d\n0000000000 65535 f \n%s"):format(#objects + 1, table.concat(places))
-        .. ("trailer\n<< /Size %d /Root 1 0 R >>\n"):format(#objects + 1)
-        .. ("startxref\n%d\n%%%%EOF\n"):format(#out)
-end
-
--- LuaJIT has a library for it, later Luas an operator that LuaJIT cannot even read.
-local bxor = rawget(_G, "bit") and bit.bxor or load "local a, b = ... return a ~ b"
-
-local function crc32(bytes)
-    local crc = 0xffffffff
-    for i = 1, #bytes do
-        crc = bxor(crc, bytes:byte(i)) % 2 ^ 32
-        for _ = 1, 8 do
-            crc = bxor(math.floor(crc / 2), crc % 2 * 0xedb88320) % 2 ^ 32
-        end
-    end
-    return bxor(crc, 0xffffffff) % 2 ^ 32
-end
-
-local function little_endian(n)
-    local function byte(i)
-        return math.floor(n / 256 ^ i) % 256
-    end
-    return string.char(byte(0), byte(1), byte(2), byte(3))
-end
-
--- The letter "a" over and over as gzip: one literal, then matches of 258 bytes at distance 1, in
--- the fixed code of DEFLATE. Gives at least `length` letters and about a 160th of that in bytes.
-local function gzip(length)
-    local matches = math.ceil(math.max(length - 1, 0) / 258)
-    local bits = "110" .. "10010001" .. ("1100010100000"):rep(matches) .. "0000000"
-    bits = bits .. ("0"):rep(-#bits % 8)
-    local deflated = bits:gsub("%d%d%d%d%d%d%d%d", function(byte)
-        return string.char(tonumber(byte:reverse(), 2))
-    end)
-    local text = ("a"):rep(1 + 258 * matches)
-    local head = "\31\139\8\0\0\0\0\0\0\255"
-    return head .. deflated .. little_endian(crc32(text)) .. little_endian(#text)
-end
-
--- Routes: path → function(query, request) → status, body, headers -------------------------------
+-- Routes: path → function(query, request, stream) → status, body, headers -----------------------
 
 local routes = {}
-local busy_left = 2 -- times from the start
+local n_busy, n_present = {}, 0
 
 local function html(title, paragraph)
-    return 200, page(title, paragraph), { ["content-type"] = "text/html; charset=utf-8" }
+    return 200, files.page(title, paragraph), { ["content-type"] = "text/html; charset=utf-8" }
 end
 
 local function plain(status, body, extra)
@@ -134,13 +67,20 @@ routes["/"] = function()
     return html("The example site", table.concat(items, " "))
 end
 
-routes["/data.json"] = function()
-    local rivers = { { name = "Rhine", km = 1233 }, { name = "Elbe", km = 1094 } }
-    return 200, json.encode { rivers = rivers }, { ["content-type"] = "application/json" }
+routes["/article"] = function()
+    return 200, files.article, { ["content-type"] = "text/html; charset=utf-8" }
 end
 
-routes["/document.pdf"] = function()
-    return 200, pdf "Hello from a PDF", { ["content-type"] = "application/pdf" }
+routes["/data.json"] = function()
+    return 200, files.rivers, { ["content-type"] = "application/json" }
+end
+
+routes["/manual.pdf"] = function()
+    return 200, files.manual, { ["content-type"] = "application/pdf" }
+end
+
+routes["/gauge.log"] = function()
+    return plain(200, files.gauge)
 end
 
 routes["/latin1.txt"] = function()
@@ -152,12 +92,33 @@ routes["/moved"] = function()
     return plain(302, "moved\n", { location = "/pages/1" })
 end
 
-routes["/busy"] = function()
-    if busy_left > 0 then
-        busy_left = busy_left - 1
+-- Each ?key= is busy twice for itself.
+routes["/busy"] = function(query)
+    local key = query.key or ""
+    n_busy[key] = (n_busy[key] or 0) + 1
+    if n_busy[key] <= 2 then
         return plain(503, "busy\n", { ["retry-after"] = "1" })
     end
     return plain(200, "here at last\n")
+end
+
+-- How many of these are being answered at once.
+routes["/crowd"] = function(query)
+    n_present = n_present + 1
+    local n_seen = n_present
+    cqueues.sleep(tonumber(query.seconds) or 0.1)
+    n_seen = math.max(n_seen, n_present)
+    n_present = n_present - 1
+    return plain(200, tostring(n_seen))
+end
+
+routes["/gone"] = function()
+    return plain(410, "gone\n")
+end
+
+routes["/v1/chat/completions"] = function(_, _, stream)
+    local answer = model.answer(stream:get_body_as_string())
+    return 200, answer, { ["content-type"] = "application/json" }
 end
 
 routes["/fails"] = function()
@@ -175,7 +136,7 @@ end
 
 routes["/gzip"] = function(query)
     local headers = { ["content-encoding"] = "gzip" }
-    return plain(200, gzip(tonumber(query.bytes) or 1000), headers)
+    return plain(200, files.gzip(tonumber(query.bytes) or 1000), headers)
 end
 
 routes["/redirect"] = function(query)
@@ -204,15 +165,25 @@ local patterns = {
     { "^/pages/(%d+)$", function(number)
         return html("Page " .. number, "This is page " .. number .. " of the example site.")
     end },
+    -- An archive, which leads from the newest copy's address to that copy.
+    { "^/archive/2id_/(.+)$", function(url)
+        return plain(302, "", { location = "/archive/20260102030405id_/" .. url })
+    end },
+    { "^/archive/%d+id_/.+/([^/]+)$", function(name)
+        if name == "never-kept" then
+            return plain(404, "no copy\n")
+        end
+        return html("The page as it was", "This is the archived copy of " .. name .. ".")
+    end },
     { "^/status/(%d%d%d)$", function(status, query)
         local headers = { ["retry-after"] = query["retry-after"] }
         return plain(tonumber(status), "status " .. status .. "\n", headers)
     end },
 }
 
-local function route(path, query, request)
+local function route(path, query, request, stream)
     if routes[path] then
-        return routes[path](query, request)
+        return routes[path](query, request, stream)
     end
     for _, row in ipairs(patterns) do
         local capture = path:match(row[1])
@@ -232,7 +203,7 @@ local function answer(_, stream)
     for name, value in http_util.query_args(query_text) do
         query[name] = value
     end
-    local status, body, fields = route(path, query, request)
+    local status, body, fields = route(path, query, request, stream)
     local headers = http_headers.new()
     headers:append(":status", tostring(status))
     headers:append("content-length", tostring(#body))
