@@ -139,6 +139,17 @@ describe("the built-in pipeline", function()
         end
     end)
 
+    it("takes a PDF for one by its content, whatever its type says", function()
+        local identify = require("batch.content").identify
+        assert.equal("pdf", identify("%PDF-1.7 x", "text/html").kind)
+        assert.equal("pdf", identify("\0\r\n%PDF-1.7 x", "image/png").kind)
+        assert.equal("%PDF-1.7 x", identify("some header\n%PDF-1.7 x", "application/pdf").pdf)
+        assert.equal("html", identify("<html>not logged in", "application/pdf").kind)
+        for media, kind in pairs { ["text/html"] = "html", ["text/plain"] = "text" } do
+            assert.equal(kind, identify("<p>A file begins with %PDF-1.4", media).kind)
+        end
+    end)
+
     it("gives a meta that is text, whatever the server sends", function()
         local result = assert(get(text_page("text/plain; charset=\255; a=\254", "x")))
         assert.same("text/plain; charset=\239\191\189; a=\239\191\189", result.meta.content_type)

@@ -95,11 +95,17 @@ describe("a jq filter that is wrong", function()
 
     it("is told before jq is asked, where that can be", function()
         assert.is_true(jq.check(".rivers[]"))
-        assert.same({ nil, "jq must be a string, got a number" }, { jq.check(3) })
-        assert.same({ nil, "jq must not be blank" }, { jq.check(" \n") })
-        assert.same({ nil, "jq must not hold NUL" }, { jq.check(".a\0.b") })
-        assert.same({ nil, "jq must be at most 65536 bytes, got 65537" },
-            { jq.check((" "):rep(65536) .. ".") })
+        local refusals = {
+            ["jq must be a string, got a number"] = 3,
+            ["jq must not be blank"] = " \n",
+            ["jq must not hold NUL"] = ".a\0.b",
+            ["jq must be at most 65536 bytes, got 65537"] = (" "):rep(65536) .. ".",
+        }
+        for message, filter in pairs(refusals) do
+            local is_fine, got, hint = jq.check(filter)
+            assert.same({ nil, message }, { is_fine, got })
+            assert.matches("^jq takes a filter such as ", hint)
+        end
         assert.same("jq must not hold NUL", refusal(RIVERS, ".a\0")[1])
     end)
 

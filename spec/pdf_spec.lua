@@ -142,7 +142,8 @@ describe("pages", function()
 
     it("are checked before there is a document", function()
         assert.is_true(pdf.check_pages("1-3,7,10-"))
-        assert.same({ nil, "pages must be a string, got a number" }, { pdf.check_pages(3) })
+        assert.same({ nil, "pages must be a string, got a number", "such as '1-3,7,10-'" },
+            { pdf.check_pages(3) })
     end)
 end)
 

@@ -23,10 +23,6 @@ describe("the check of a target's options", function()
             { { header = {} }, "unknown option 'header', did you mean 'headers'?" },
             { { zzzzzzzzzzzzzz = 1 }, "unknown option 'zzzzzzzzzzzzzz', known are mode, question, "
                 .. "pages, grep, jq, context, recover, headers" },
-            { { mode = "txt" }, "unknown mode 'txt', did you mean 'text'?" },
-            { { mode = "zzzzzzzz" }, "unknown mode 'zzzzzzzz', known are auto, raw, "
-                .. "text, markdown, html, links, meta" },
-            { { mode = 1 }, "mode must be a string, got a number" },
             { { headers = "x" }, "headers must be an object, got a string" },
             { { headers = { "x" } }, "headers must be an object, got a list" },
             { { headers = { A = 1 } }, "header 'A' must be a string, got a number" },

@@ -4,9 +4,9 @@
 -- Knows nothing of requests, and nothing of what a user wants to see of it.
 
 local http = require("batch.core").http
+local pdf = require "batch.pdf"
 
 local PRESCAN = 1024 -- bytes in which the HTML standard looks for a declared charset
-local PDF_MARK = "%PDF-"
 
 local TEXT_TYPES = {
     "^text/",
@@ -29,9 +29,15 @@ local function media_type(content_type)
     return (content_type or ""):match("^%s*([^;%s]*)"):lower()
 end
 
--- A PDF is one by its content, whatever its type says; the mark may stand behind other bytes.
-local function is_pdf(body)
-    return body:sub(1, PRESCAN):find(PDF_MARK, 1, true) ~= nil
+local PDF_TYPES = { ["application/pdf"] = true, ["application/x-pdf"] = true }
+
+-- Where a PDF begins, or nil. It is one by its content, whatever its type says; but that other
+-- bytes precede it is believed only of what is called one, for any text may speak of PDFs.
+local function pdf_start(media, body)
+    if pdf.is_pdf(body) then
+        return 1
+    end
+    return PDF_TYPES[media] and body:sub(1, PRESCAN):find("%PDF-", 1, true) or nil
 end
 
 -- A body without a type is text if it has none of the bytes that only binary files have.
@@ -93,13 +99,18 @@ end
 -- @tparam string body
 -- @tparam ?string content_type as the server named it
 -- @treturn table `kind` (`html`, `pdf`, `json`, `text`, `bytes`), `body`, `media` ("" when it was
--- not named), `charset` where there is one; `text` in UTF-8 of the first, third and fourth kind;
--- `fault`: why what should be text is bytes
+-- not named, or wrongly), `charset` where there is one; `text` in UTF-8 of the first, third and
+-- fourth kind; `pdf` of the second: its bytes without others before it; `fault`: why what should be
+-- text is bytes
 local function identify(body, content_type)
     local media = media_type(content_type)
+    local start = pdf_start(media, body)
+    if not start and PDF_TYPES[media] then
+        media = "" -- a page that says why there is no PDF, as a rule
+    end
     local document = { body = body, media = media, charset = declared_charset(content_type) }
-    if is_pdf(body) then
-        document.kind = "pdf"
+    if start then
+        document.kind, document.pdf = "pdf", body:sub(start)
         return document
     elseif not is_text(media, body) then
         document.kind = "bytes"

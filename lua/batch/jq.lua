@@ -21,6 +21,8 @@ local NO_FILTER = 3 -- jq's exit code
 
 local JSON_HINT = "jq works on JSON content; leave the option out for other content"
 
+local FILTER_HINT = "jq takes a filter such as '.items[].name'; '.' gives the content as it is"
+
 local function is_blank(text)
     return not text:find("%S")
 end
@@ -31,15 +33,17 @@ end
 -- @treturn[1] boolean true
 -- @treturn[2] nil
 -- @treturn[2] string what is wrong
+-- @treturn[2] string a hint
 local function check(filter)
     if type(filter) ~= "string" then
-        return nil, "jq must be a string, got a " .. type(filter)
+        return nil, "jq must be a string, got a " .. type(filter), FILTER_HINT
     elseif is_blank(filter) then
-        return nil, "jq must not be blank"
+        return nil, "jq must not be blank", FILTER_HINT
     elseif filter:find("%z") then
-        return nil, "jq must not hold NUL"
+        return nil, "jq must not hold NUL", FILTER_HINT
     elseif #filter > MAX_FILTER then
-        return nil, ("jq must be at most %d bytes, got %d"):format(MAX_FILTER, #filter)
+        return nil, ("jq must be at most %d bytes, got %d"):format(MAX_FILTER, #filter),
+            FILTER_HINT
     end
     return true
 end
@@ -82,9 +86,9 @@ end
 -- @treturn[2] string why there are none
 -- @treturn[2] ?string a hint
 local function apply(json_text, filter, ctx)
-    local is_fine, message = check(filter)
+    local is_fine, message, advice = check(filter)
     if not is_fine then
-        return nil, message
+        return nil, message, advice
     elseif is_blank(json_text) then
         return nil, "jq: the content is empty", JSON_HINT
     end

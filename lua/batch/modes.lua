@@ -5,9 +5,12 @@
 -- it adds to meta, or nil, message and hint.
 
 local content = require "batch.content"
+local field_types = require "batch.field_types"
 local html = require "batch.html"
 local json = require "batch.json"
+local nearest = require("batch.nearest").nearest
 local pdf = require "batch.pdf"
+local target_options = require "batch.target_options"
 
 local AS_BYTES = "mode 'raw' gives the bytes as they are"
 local AS_IT_IS = "mode 'auto' gives what there is"
@@ -18,7 +21,7 @@ local function refuse_kind(mode, wanted, document)
 end
 
 local function pdf_text(document, view)
-    return pdf.text(document.body, view.pages, view.ctx)
+    return pdf.text(document.pdf, view.pages, view.ctx)
 end
 
 -- The document's HTML, read once.
@@ -89,16 +92,36 @@ function modes.links(document, view)
     return json.encode(json.list(page:links())), meta
 end
 
--- No content; what can be known without it. A PDF tells its number of pages.
+-- No content, so none has to be there; what can be known without it.
 function modes.meta(document, view)
-    if document.kind == "html" or document.kind == "pdf" then
-        local text, meta, hint = text_of(document, view, "text")
-        if not text then
-            return nil, meta, hint
-        end
-        return "", meta
+    local meta, message, hint = {}, nil, nil
+    if document.kind == "pdf" then
+        meta, message, hint = pdf.info(document.pdf, view.pages, view.ctx)
+    elseif document.kind == "html" then
+        local page
+        page, meta, hint = read_html(document, view)
+        message = not page and meta or nil
     end
-    return "", {}
+    if message then
+        return nil, message, hint
+    end
+    return "", meta
+end
+
+--- Checks the option without a document.
+-- @tparam string mode
+-- @treturn[1] boolean true
+-- @treturn[2] nil
+-- @treturn[2] string what is wrong
+-- @treturn[2] string a hint
+local function check(mode)
+    if modes[mode] then
+        return true
+    end
+    local meant = nearest(mode, target_options.modes)
+    local hint = meant and ("did you mean '%s'?"):format(meant)
+        or "known are " .. table.concat(target_options.modes, ", ")
+    return nil, ("unknown mode '%s'"):format(field_types.shown_key(mode)), hint
 end
 
 --- Shows a document as a mode wants it.
@@ -111,15 +134,15 @@ end
 -- @treturn[2] string what is wrong
 -- @treturn[2] string a hint
 local function apply(mode, document, view)
-    if view.pages and (document.kind ~= "pdf" or mode == "raw") then
-        local what = mode == "raw" and "bytes" or content.name(document)
-        return nil, "pages is for the text of a PDF, this is " .. what, "leave pages out"
+    if view.pages and document.kind ~= "pdf" then
+        return nil, "pages is for the text of a PDF, this is " .. content.name(document),
+            "leave pages out"
+    elseif view.pages and mode == "raw" then
+        return nil, "pages is for the text of a PDF, mode 'raw' gives its bytes",
+            "mode 'auto' gives the text"
     end
     return modes[mode](document, view)
 end
 
 --- @export
-return {
-    apply = apply,
-    names = { "auto", "raw", "text", "markdown", "html", "links", "meta" },
-}
+return { apply = apply, check = check }

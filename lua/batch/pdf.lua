@@ -27,7 +27,7 @@ end
 -- @treturn[2] ?string a hint
 local function check_pages(text)
     if type(text) ~= "string" then
-        return nil, "pages must be a string, got a " .. type(text)
+        return nil, "pages must be a string, got a " .. type(text), "such as '1-3,7,10-'"
     end
     local parts, message, hint = page_list.parse(text)
     if not parts then
@@ -143,26 +143,51 @@ local function ranges_of(pages, total)
     return page_list.choose(parts, total)
 end
 
+-- What there is to know without the text, and the ranges of pages that are meant.
+local function look_into(bytes, pages, ctx)
+    if not is_pdf(bytes) then
+        return nil, "the content is no PDF", "the option 'pages' is for PDF documents"
+    end
+    local facts, message, hint = read_info(bytes, ctx)
+    if not facts then
+        return nil, message, hint
+    end
+    local ranges, refusal, why = ranges_of(pages, facts.pages_total)
+    if not ranges then
+        return nil, refusal, why
+    end
+    return facts, ranges
+end
+
+--- Reads what is known of a document without its text.
+-- @tparam string bytes
+-- @tparam ?string pages the option `pages`, which must fit the document
+-- @tparam ?table ctx `deadline` and `cancel_fd`, either may be nil
+-- @treturn[1] table for the result's meta: `pages_total`, and `title` if there is one
+-- @treturn[2] nil
+-- @treturn[2] string why there is none
+-- @treturn[2] ?string a hint
+local function info(bytes, pages, ctx)
+    local facts, message, hint = look_into(bytes, pages, ctx)
+    if not facts then
+        return nil, message, hint
+    end
+    return facts
+end
+
 --- Reads a document's text.
 -- @tparam string bytes
 -- @tparam ?string pages the option `pages`; nil for all
 -- @tparam ?table ctx `deadline` and `cancel_fd`, either may be nil
 -- @treturn[1] string the text
--- @treturn[1] table for the result's meta: `pages_total`, and `title` if there is one
+-- @treturn[1] table as of `info`
 -- @treturn[2] nil
 -- @treturn[2] string why there is none
 -- @treturn[2] ?string a hint
 local function text(bytes, pages, ctx)
-    if not is_pdf(bytes) then
-        return nil, "the content is no PDF", "the option 'pages' is for PDF documents"
-    end
-    local info, message, hint = read_info(bytes, ctx)
-    if not info then
-        return nil, message, hint
-    end
-    local ranges, refusal, why = ranges_of(pages, info.pages_total)
-    if not ranges then
-        return nil, refusal, why
+    local facts, ranges, hint = look_into(bytes, pages, ctx)
+    if not facts then
+        return nil, ranges, hint
     end
     local found, failure, reason = read_ranges(bytes, ranges, ctx)
     if not found then
@@ -171,8 +196,8 @@ local function text(bytes, pages, ctx)
         return nil, pages and "these pages of the PDF have no text" or "the PDF has no text",
             OCR_HINT
     end
-    return found, info
+    return found, facts
 end
 
 --- @export
-return { text = text, is_pdf = is_pdf, check_pages = check_pages }
+return { text = text, info = info, is_pdf = is_pdf, check_pages = check_pages }

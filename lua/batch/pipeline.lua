@@ -142,6 +142,10 @@ end
 -- @treturn[2] string|table why not, or a `retry.later`
 -- @treturn[2] ?string a hint
 local function fetch(settings, target, ctx)
+    local is_fine, fault, advice = stages.check(target, settings.llm)
+    if not is_fine then
+        return nil, fault, advice
+    end
     local outcome = request_in_turn(settings, target, ctx)
     if not outcome.answer and option(target, "recover") and recover.is_healable(outcome) then
         outcome = heal(settings, target, ctx, outcome)

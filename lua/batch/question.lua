@@ -177,6 +177,24 @@ local function passages_of(named, page, question, answer)
     return #named > 0 and named or nil
 end
 
+--- Checks whether there is a model to be asked.
+-- @tparam ?table llm as for `answer`
+-- @treturn[1] boolean true
+-- @treturn[2] nil
+-- @treturn[2] string what is missing
+-- @treturn[2] string a hint
+local function check(llm)
+    local settings, message, hint = settings_of(llm)
+    if not settings then
+        return nil, message, hint
+    end
+    local key, key_message, key_hint = key_of(llm)
+    if key == nil then
+        return nil, key_message, key_hint
+    end
+    return true
+end
+
 --- Answers a question about a text.
 -- @tparam ?table llm of [fetch.llm]: `url`, `model`, `api_key_env`, `timeout` in seconds,
 -- `max_input` in bytes
@@ -225,4 +243,4 @@ local function answer(llm, text, question, has_context, ctx, post)
 end
 
 --- @export
-return { answer = answer }
+return { answer = answer, check = check }

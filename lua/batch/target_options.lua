@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 
 --- The options that a target of the built-in pipeline may have. Looks at names and types before a
--- submit; whether a value makes sense for what is fetched is found out by fetching.
+-- submit; whether a value makes sense is found out by fetching.
 
 local field_types = require "batch.field_types"
 local http = require("batch.core").http
@@ -25,20 +25,11 @@ local function is_absent(value)
     return value == nil or value == "" or value == false or type(value) == "userdata"
 end
 
-local function refuse_name(what, name, names)
-    local meant = nearest(name, names)
+local function refuse_name(name)
+    local meant = nearest(name, OPTIONS)
     local proposal = meant and (", did you mean '%s'?"):format(meant)
-        or ", known are " .. table.concat(names, ", ")
-    return nil, ("unknown %s '%s'%s"):format(what, field_types.shown_key(name), proposal)
-end
-
-local function check_mode(mode)
-    if type(mode) ~= "string" then
-        return nil, "mode must be a string, got a " .. type(mode)
-    elseif is_among(mode, MODES) then
-        return true
-    end
-    return refuse_name("mode", mode, MODES)
+        or ", known are " .. table.concat(OPTIONS, ", ")
+    return nil, ("unknown option '%s'%s"):format(field_types.shown_key(name), proposal)
 end
 
 local function check_headers(headers)
@@ -59,17 +50,15 @@ local function check_headers(headers)
     return true
 end
 
-local checks = { mode = check_mode, headers = check_headers }
-
 local function check_option(name, value)
     if type(name) ~= "string" then
         return nil, "options must be an object, got a list"
     elseif not is_among(name, OPTIONS) then
-        return refuse_name("option", name, OPTIONS)
-    elseif is_absent(value) or not checks[name] then
-        return true
+        return refuse_name(name)
+    elseif name == "headers" and not is_absent(value) then
+        return check_headers(value)
     end
-    return checks[name](value)
+    return true
 end
 
 --- Checks the options of a target before it is submitted. That `mode` and the like are text and

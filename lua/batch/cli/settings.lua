@@ -50,6 +50,14 @@ local function accept()
     return true
 end
 
+-- A list would fail as a whole by it. A fetch module of the user's own may have other modes.
+local function check_mode(mode)
+    if (mode or "") == "" then
+        return true
+    end
+    return require("batch.modes").check(mode)
+end
+
 -- The check of a fetch module of the user's own. One that does not load is batch.new's to refuse.
 local function module_check(name)
     local is_loaded, module = pcall(require, name)
@@ -68,7 +76,7 @@ local function count_workers(args, given)
 end
 
 --- Makes the fields of `batch.new`, but for the store and the log.
--- @tparam table args of the command line: `config`, `allow`, `workers`
+-- @tparam table args of the command line: `config`, `allow`, `workers`, `mode`
 -- @treturn[1] table the fields
 -- @treturn[1] function the check of a target, which returns true, or nil and a message
 -- @treturn[1] {string,...} warnings about the configuration
@@ -92,8 +100,9 @@ local function runner_fields(args)
     local check
     if is_built_in(fields.fetch) then
         local fetch, message = configure_fetch(config.fetch, args.allow)
-        if not fetch then
-            return nil, message
+        local is_fine, why, hint = check_mode(args.mode)
+        if not fetch or not is_fine then
+            return nil, message or ("%s, %s"):format(why, hint)
         end
         fields.fetch, check = fetch, fetch.check or accept
     elseif #args.allow > 0 then

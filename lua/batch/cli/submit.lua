@@ -37,7 +37,8 @@ local function find_check(args)
     if args.server then
         return function() return true end
     end
-    local fields, check = settings.runner_fields { config = args.config, allow = {} }
+    local fields, check = settings.runner_fields { config = args.config, allow = {},
+        mode = args.mode }
     return fields and check, not fields and check or nil
 end
 
