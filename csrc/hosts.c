@@ -328,10 +328,10 @@ static int64_t wait_for_slot(struct hosts *hosts, const struct host *host, unsig
 
 static int64_t wait_for_delay(struct hosts *hosts, const struct host *host, int64_t delay_us,
                               size_t rank, int64_t now_us) {
+    // Also who has no delay of his own waits for the end of one that another began.
+    int64_t wait_us = host->ready_at_us > now_us ? host->ready_at_us - now_us : 0;
     if (delay_us <= 0)
-        return 0;
-    int64_t from_us = host->ready_at_us > now_us ? host->ready_at_us : now_us;
-    int64_t wait_us = from_us - now_us;
+        return wait_us;
     if ((int64_t)rank < MAX_DELAY_US / delay_us + 1)
         wait_us += (int64_t)rank * delay_us;
     else

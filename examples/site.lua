@@ -47,7 +47,7 @@ local listed = {
 -- Routes: path → function(query, request, stream) → status, body, headers -----------------------
 
 local routes = {}
-local n_busy, n_present = {}, 0
+local n_asked, n_present = {}, 0
 
 local function html(title, paragraph)
     return 200, files.page(title, paragraph), { ["content-type"] = "text/html; charset=utf-8" }
@@ -92,14 +92,22 @@ routes["/moved"] = function()
     return plain(302, "moved\n", { location = "/pages/1" })
 end
 
--- Each ?key= is busy twice for itself.
+-- Whether a path was asked for less than three times; each ?key= counts for itself.
+local function is_early(path, query)
+    local name = path .. (query.key or "")
+    n_asked[name] = (n_asked[name] or 0) + 1
+    return n_asked[name] <= 2
+end
+
 routes["/busy"] = function(query)
-    local key = query.key or ""
-    n_busy[key] = (n_busy[key] or 0) + 1
-    if n_busy[key] <= 2 then
+    if is_early("/busy", query) then
         return plain(503, "busy\n", { ["retry-after"] = "1" })
     end
     return plain(200, "here at last\n")
+end
+
+routes["/stumbles"] = function(query)
+    return plain(is_early("/stumbles", query) and 502 or 200, "on its feet\n")
 end
 
 -- How many of these are being answered at once.

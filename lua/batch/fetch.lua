@@ -13,14 +13,13 @@ local target_options = require "batch.target_options"
 local CLIENT_FIELDS = {
     "allow", "deny", "timeout", "connect_timeout", "max_body", "max_redirects", "user_agent",
 }
-local KEY_FIELDS = { "exempt", (unpack or table.unpack)(CLIENT_FIELDS) }
 
--- Tells clients apart, and is the same for the same settings in every state.
-local function key_of(client)
-    local words = {}
-    for i, name in ipairs(KEY_FIELDS) do
+-- Tells clients, and the turns at their hosts, apart; the same for the same settings in every state.
+local function key_of(client, full)
+    local words = { table.concat(client.exempt, ","), full.per_host, full.per_host_delay }
+    for i, name in ipairs(CLIENT_FIELDS) do
         local value = client[name]
-        words[i] = type(value) == "table" and table.concat(value, ",") or tostring(value)
+        words[3 + i] = type(value) == "table" and table.concat(value, ",") or tostring(value)
     end
     return table.concat(words, "\n")
 end
@@ -44,7 +43,7 @@ local function read_settings(options)
         client[name] = full[name]
     end
     return {
-        client = client, key = key_of(client), attempts = full.attempts, per_host = full.per_host,
+        client = client, key = key_of(client, full), attempts = full.attempts, per_host = full.per_host,
         per_host_delay = full.per_host_delay, archive = full.archive, llm = full.llm,
     }
 end

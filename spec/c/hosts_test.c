@@ -72,6 +72,22 @@ static void test_lost_slots(void) {
     hosts_free(hosts);
 }
 
+// Whoever has no delay of his own does not come back over and over until another's has passed.
+static void test_foreign_delay(void) {
+    struct hosts *hosts = hosts_new(&now);
+    struct hosts_slot spaced_slot, slot;
+    struct hosts_wish hasty = {.limit = 2, .lasts_us = 60 * SECOND};
+    int64_t wait_us;
+    CHECK("a delay begins", enter_as(hosts, "h", "a", &spaced, &spaced_slot, &wait_us) == STATUS_OK);
+    hosts_leave(&spaced_slot);
+    CHECK("another waits for its end",
+          enter_as(hosts, "h", "b", &hasty, &slot, &wait_us) == STATUS_BUSY && wait_us == SECOND);
+    clock_advance(&now, 1000);
+    CHECK("and begins", enter_as(hosts, "h", "b", &hasty, &slot, &wait_us) == STATUS_OK);
+    hosts_leave(&slot);
+    hosts_free(hosts);
+}
+
 // The n-th that comes gets a slot n delays later, and returns exactly then.
 static void test_delay(void) {
     struct hosts *hosts = hosts_new(&now);
@@ -372,6 +388,7 @@ int main(void) {
     test_limit();
     test_lost_slots();
     test_delay();
+    test_foreign_delay();
     test_absent();
     test_memory();
     test_fork();
