@@ -78,7 +78,8 @@ static void test_foreign_delay(void) {
     struct hosts_slot spaced_slot, slot;
     struct hosts_wish hasty = {.limit = 2, .lasts_us = 60 * SECOND};
     int64_t wait_us;
-    CHECK("a delay begins", enter_as(hosts, "h", "a", &spaced, &spaced_slot, &wait_us) == STATUS_OK);
+    CHECK("a delay begins",
+          enter_as(hosts, "h", "a", &spaced, &spaced_slot, &wait_us) == STATUS_OK);
     hosts_leave(&spaced_slot);
     CHECK("another waits for its end",
           enter_as(hosts, "h", "b", &hasty, &slot, &wait_us) == STATUS_BUSY && wait_us == SECOND);
