@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What servers should not send, through a runner with the built-in pipeline: each target ends within
--- its time, as what could be made of it or with a sentence.
+-- What servers should not send, through a runner with the built-in pipeline: each target ends
+-- within its time, as what could be made of it or with a sentence.
 
 local canned_servers = require "spec.support.canned"
 local core = require "batch.core"
@@ -53,14 +53,15 @@ describe("HTML", function()
         ["that is cut off in a script"] = "<p>Hello<script>if (a<b) {",
         ["that nests what must not nest"] = "<p>Hello<table><p><tr><b><td>x<i></b>y</table></p>",
         ["that closes what is not open"] = "Hello</div></p></html></body><p>more</b>",
-        ["with broken entities"] = "<p>Hello &amp &#x110000; &#0; &#xD800; &nonsense; &#99999999999;",
+        ["with broken entities"] = "<p>Hello &amp &#x110000; &#0; &#xD800; &none; &#99999999999;",
         ["with broken UTF-8"] = "<p>Hello \255\254\192\128 \237\160\128",
         ["with NUL"] = "<p>He\0llo Hello\0<b\0>x</b>",
         ["with broken attributes"] = "<p>Hello <a href=\"a\" href='b' =x <b \"\" '>c</a>",
         ["with a table beyond all bounds"] = "<p>Hello<table><tr><td colspan=99999999 rowspan=-1>x"
             .. "<td rowspan=65535>y</table>",
-        ["with addresses that are none"] = "<p>Hello <a href='http://['>a</a><a href='javascript:x'>"
-            .. "b</a><a href='//'>c</a><img src='data:x'><a href='ht!tp:x'>d</a>",
+        ["with addresses that are none"] = "<p>Hello <a href='http://['>a</a>"
+            .. "<a href='javascript:x'>b</a><a href='//'>c</a>"
+            .. "<img src='data:x'><a href='ht!tp:x'>d</a>",
     }
     for what, page in pairs(pages) do
         it(what .. " is read in every mode", function()
@@ -114,7 +115,8 @@ describe("a body", function()
             local content = opened:get(put("caf\233 \255\129", "text/plain; charset=" .. label))
             assert.is_string(content)
         end
-        assert.matches("caf\239\191\189", (opened:get(put("caf\233!", "text/plain; charset=utf-8"))))
+        assert.matches("caf\239\191\189",
+            (opened:get(put("caf\233!", "text/plain; charset=utf-8"))))
     end)
 
     it("that comes a byte a second is ended by the time-out", function()
@@ -155,7 +157,8 @@ end)
 
 describe("a header", function()
     it("of ten thousand fields is read", function()
-        local url = put("Hello", "text/plain", ("x-a: b\r\n"):rep(10000) .. "content-length: 5\r\n")
+        local url = put("Hello", "text/plain",
+            ("x-a: b\r\n"):rep(10000) .. "content-length: 5\r\n")
         assert.equal("Hello", (opened:get(url)))
     end)
 
@@ -178,8 +181,10 @@ describe("a header", function()
     end)
 
     it("that leads to a forbidden address, or none, is an error", function()
-        for _, location in ipairs { "http://10.0.0.1/", "file:///etc/passwd", "http://[", "gopher:x",
-            "http://me:secret@127.0.0.1/" } do
+        for _, location in ipairs {
+            "http://10.0.0.1/", "file:///etc/passwd", "http://[", "gopher:x",
+            "http://me:secret@127.0.0.1/",
+        } do
             local url = canned:put("a", ("HTTP/1.1 302 Found\r\nlocation: %s\r\n"
                 .. "content-length: 0\r\n\r\n"):format(location))
             local message = opened:failure(url)

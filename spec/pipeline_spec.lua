@@ -48,12 +48,12 @@ describe("mode", function()
     it("auto makes Markdown of a page's main content", function()
         local content = open():get(base .. "/article")
         for _, part in ipairs {
-            "# Two rivers\n\n", ("The [Rhine](%s/pages/1) rises"):format(base), "**1,233\194\160km**",
+            "# Two rivers\n\n", ("The [Rhine](%s/pages/1) rises"):format(base), "**1,233 km**",
             "| River | Length in km | Basin in km² |\n| --- | --- | --- |\n| Rhine | 1233 |",
             "```sh\njq '.rivers[].name' data.json\n```", "> No man ever steps",
             "1. Take the list:\n   - as [JSON]",
         } do
-            has(content:gsub("1,233 km", "1,233\194\160km"), part)
+            has(content:gsub("\194\160", " "), part)
         end
         for _, part in ipairs { "cookies", "Shop", "Ten lakes", "Imprint", "Hidden", "track" } do
             has_not(content, part)

@@ -14,7 +14,8 @@ local CLIENT_FIELDS = {
     "allow", "deny", "timeout", "connect_timeout", "max_body", "max_redirects", "user_agent",
 }
 
--- Tells clients, and the turns at their hosts, apart; the same for the same settings in every state.
+-- Tells clients, and the turns at their hosts, apart; the same for the same settings in every
+-- state.
 local function key_of(client, full)
     local words = { table.concat(client.exempt, ","), full.per_host, full.per_host_delay }
     for i, name in ipairs(CLIENT_FIELDS) do
@@ -43,8 +44,9 @@ local function read_settings(options)
         client[name] = full[name]
     end
     return {
-        client = client, key = key_of(client, full), attempts = full.attempts, per_host = full.per_host,
-        per_host_delay = full.per_host_delay, archive = full.archive, llm = full.llm,
+        client = client, key = key_of(client, full), attempts = full.attempts,
+        per_host = full.per_host, per_host_delay = full.per_host_delay, archive = full.archive,
+        llm = full.llm,
     }
 end
 
