@@ -48,6 +48,7 @@ CORE := $(BUILD)/batch/core.so
 LAUNCHER := $(BUILD)/bin/luabatch
 LIBRARY := $(BUILD)/libbatch.a
 FLOOR := $(BUILD)/bench/floor
+BENCH_PROGRAMS := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 WATCHED_LUA := $(BUILD)/bin/$(LUA_NAME)
 
 # lua-http is packaged for Lua 5.1 to 5.3 and some of its parts for 5.1 and 5.2 alone, but all are
@@ -147,7 +148,7 @@ $(BUILD)/examples/%: examples/%.c $(LIBRARY)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
 
-$(FLOOR): bench/floor.c $(LIBRARY)
+$(BUILD)/bench/%: bench/%.c $(LIBRARY)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
@@ -158,7 +159,7 @@ $(LAUNCHER): FORCE
 	@$(call launcher,$(CURDIR)/lua,$(CURDIR)/$(BUILD)) >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else chmod 755 $@.new && mv $@.new $@; fi
 
--include $(OBJECTS:.o=.d) $(addsuffix .d,$(C_TESTS) $(C_EXAMPLES) $(FLOOR))
+-include $(OBJECTS:.o=.d) $(addsuffix .d,$(C_TESTS) $(C_EXAMPLES) $(BENCH_PROGRAMS))
 
 run: ## fetch an example site served on loopback, or with URLS=FILE your own list
 	$(INSTALL_DEPS) build run
@@ -250,7 +251,7 @@ covered: all c-tests
 
 bench: ## measure speed and memory beside the bare floor of SQLite (BENCH_QUICK=1, BENCH_JSON=FILE)
 	$(INSTALL_DEPS) build run bench
-	@$(MAKE) all $(FLOOR)
+	@$(MAKE) all $(BENCH_PROGRAMS)
 	@$(HERE) FLOOR=$(FLOOR) $(LUA_NAME) bench/bench.lua
 
 docs: ## write docs/configuration.md, examples/luabatch.toml and the reference in build/docs

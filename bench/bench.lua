@@ -12,8 +12,8 @@
 package.path = arg[0]:gsub("bench%.lua$", "?.lua;") .. package.path
 
 local cjson = require "cjson"
+local fetch = require "fetch_sections"
 local http = require "http_sections"
-local html = require "html_section"
 local report = require "report"
 
 local IS_QUICK, ROUNDS, records = report.IS_QUICK, report.ROUNDS, report.records
@@ -187,7 +187,8 @@ print "median (lowest–highest); a ratio is the median of the rounds' ratios"
 for _, section in ipairs {
     { "drain", drain }, { "submit", submit }, { "start", start }, { "depth", depth },
     { "memory", memory }, { "http get", http.get }, { "http post", http.post },
-    { "http streams", http.streams }, { "html", html.run },
+    { "http streams", http.streams }, { "fetch html", fetch.html }, { "fetch pages", fetch.pages },
+    { "fetch memory", fetch.memory },
 } do
     if section[1]:find(ONLY, 1, true) then
         section[2](FOLDER)

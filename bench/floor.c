@@ -7,7 +7,6 @@
 //   floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT
 //   floor submit STORE DURABILITY JOBS TARGETS_OF_EACH
 //   floor start STORE SAMPLES    idle; the insert of a job, and the wake-up of a thread
-//   floor html FILE TIMES        gumbo parses the file, and nothing more
 //
 // STORE is made, and must not exist. Prints lines of a name and a number.
 
@@ -16,7 +15,6 @@
 #include "clock.h"
 #include "threads.h"
 
-#include <gumbo.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,8 +256,7 @@ static void start(struct floor *floor, int64_t n_samples) {
 static int usage(void) {
     fputs("usage: floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT\n"
           "       floor submit STORE DURABILITY JOBS TARGETS_OF_EACH\n"
-          "       floor start STORE SAMPLES\n"
-          "       floor html FILE TIMES\n",
+          "       floor start STORE SAMPLES\n",
           stderr);
     return 2;
 }
@@ -268,28 +265,8 @@ static void print_span(int64_t count, int64_t span_us) {
     printf("count %" PRId64 "\nseconds %.6f\n", count, (double)span_us / 1e6);
 }
 
-// Parses the file so often and does nothing with it; the count is of bytes, the time the
-// processor's.
-static int parse_html(const char *path, int64_t times) {
-    static char text[1 << 20];
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return 1;
-    size_t len = fread(text, 1, sizeof text, file);
-    fclose(file);
-    clock_t began = clock();
-    for (int64_t i = 0; i < times; i++) {
-        GumboOutput *output = gumbo_parse_with_options(&kGumboDefaultOptions, text, len);
-        gumbo_destroy_output(&kGumboDefaultOptions, output);
-    }
-    print_span((int64_t)len * times, (int64_t)(clock() - began) * 1000000 / CLOCKS_PER_SEC);
-    return 0;
-}
-
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "";
-    if (argc == 4 && strcmp(mode, "html") == 0)
-        return parse_html(argv[2], atoll(argv[3]));
     bool is_drain = argc == 7 && strcmp(mode, "drain") == 0;
     bool is_submit = argc == 6 && strcmp(mode, "submit") == 0;
     bool is_start = argc == 4 && strcmp(mode, "start") == 0;
