@@ -67,8 +67,8 @@ local function with_server(folder, f)
     local pages = make_pages(folder)
     local pipe = assert(io.popen(("exec 2>/dev/null; %sweb '%s'/small-*.html & echo $!; wait $!")
         :format(BUILD, pages)))
-    local pid, port = pipe:read "l", nil
-    port = assert(tonumber(assert(pipe:read "l"):match "listening on (%d+)"))
+    local pid = pipe:read "l"
+    local port = assert(tonumber(assert(pipe:read "l"):match "listening on (%d+)"))
     local is_fine, message = pcall(f, port)
     os.execute("kill " .. pid)
     pipe:close()

@@ -60,8 +60,8 @@ local function code(n_lines)
     local lines = {}
     for i = 1, n_lines do
         lines[i] = ('<span class="k">local</span> <span class="n">%s_%d</span> <span '
-            .. 'class="o">=</span> <span class="s">&quot;%s&quot;</span>'):format(WORDS[pick(40)], i,
-            WORDS[pick(40)])
+            .. 'class="o">=</span> <span class="s">&quot;%s&quot;</span>')
+            :format(WORDS[pick(40)], i, WORDS[pick(40)])
     end
     return '<pre><code class="language-lua">' .. table.concat(lines, "\n") .. "</code></pre>"
 end

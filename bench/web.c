@@ -74,8 +74,7 @@ static void *serve(void *context) {
 }
 
 int main(int argc, char **argv) {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
     int listening = socket(AF_INET, SOCK_STREAM, 0), on = 1;
     answers = calloc((size_t)argc, sizeof *answers);

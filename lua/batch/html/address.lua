@@ -3,6 +3,10 @@
 --- References as addresses: what a link means on a page of a given address (RFC 3986, with the
 -- lenience of browsers). Knows nothing of documents.
 
+local byte, find = string.byte, string.find
+
+local SLASH = byte "/"
+
 -- What gives no address that others could follow.
 local EMPTY_SCHEMES = { javascript = true, data = true, vbscript = true, blob = true, about = true }
 
@@ -16,7 +20,7 @@ local function clean(reference)
     if reference:find("[\t\r\n]") then
         reference = reference:gsub("[\t\r\n]", "")
     end
-    if reference:find("[^!#-;=?-%[%]_a-z~]") then
+    if reference:find("[^!#-;=?-Z%[%]_a-z~]") then
         reference = reference:gsub("[%z\1-\32\"<>\\^`{|}\127-\255]", percent)
     end
     return reference
@@ -95,6 +99,26 @@ local function resolve(base, reference)
         parts.fragment)
 end
 
+-- What most references are made of: nothing to clean, no scheme but this one, no dots to take out.
+local PLAIN = "[%l/%d%u_.=?&%%#+,;~!$'()*@-]*$"
+local PLAIN_PATH = "^/?[%w_%%]" .. PLAIN
+local PLAIN_ADDRESS = "^https?://[%w.-]+:?%d*/" .. PLAIN
+
+-- Makes a function that gives the address of such a reference, or nil for any other.
+local function shortcut(base)
+    local origin = base.scheme and base.scheme .. ":" .. base.authority
+    local folder = base.scheme and without_dots(base.path:match("^.*/") or "/")
+    return function(reference)
+        if find(reference, "/.", 1, true) then
+            return nil
+        elseif origin and find(reference, PLAIN_PATH) then
+            return (byte(reference, 1) == SLASH and origin or origin .. folder) .. reference
+        elseif find(reference, PLAIN_ADDRESS) then
+            return reference
+        end
+    end
+end
+
 local MAX_LENGTH = 16384 -- of a reference that is worth following
 local MAX_KNOWN = 1000 -- references remembered for one page
 
@@ -106,14 +130,14 @@ local function resolver(base)
     if not parts.authority then
         parts.scheme = nil
     end
-    local known, n_known = {}, 0
+    local known, n_known, quick = {}, 0, shortcut(parts)
     return function(reference)
         local address = known[reference]
         if #reference > MAX_LENGTH then
             return nil
         end
         if address == nil then
-            address = resolve(parts, clean(reference)) or false
+            address = quick(reference) or resolve(parts, clean(reference)) or false
             n_known = n_known + 1
             if n_known <= MAX_KNOWN then
                 known[reference] = address

@@ -121,6 +121,14 @@ function by_name.form(self, i)
     return len < SMALL_FORM or len < LARGE_FORM * self.total
 end
 
+-- Elements that matter without attributes.
+local KNOWN = {}
+for _, names in ipairs { by_name, SCOPES } do
+    for name in pairs(names) do
+        KNOWN[name] = true
+    end
+end
+
 local function is_boilerplate(self, i, name, attributes)
     local judge = by_name[name]
     if judge and judge(self, i) then
@@ -134,23 +142,30 @@ end
 --- Finds what is no content.
 -- @tparam table tree the flat lists
 -- @treturn table a set of nodes, each with all that is in it
+-- @treturn table a list of the other nodes that say by name or role what they are
 local function find_all(tree)
     local names, texts, ends = tree.names, tree.texts, tree.ends
     local self = { tree = tree, total = tree.lens[1], kinds = {}, scope_end = 0 }
-    local skips, i, last = {}, 2, #names
+    local skips, landmarks, i, last = {}, { 1 }, 2, #names
     while i <= last do
-        local name = names[i]
-        if name ~= "" then
-            if is_boilerplate(self, i, name, texts[i]) then
-                skips[i] = true
-                i = ends[i]
-            elseif SCOPES[name] and ends[i] > self.scope_end then
+        local name, attributes = names[i], texts[i]
+        if name == "" or not attributes and not KNOWN[name] then
+            -- A text, or an element that says nothing: most of them.
+            i = i + 1
+        elseif is_boilerplate(self, i, name, attributes) then
+            skips[i] = true
+            i = ends[i] + 1
+        else
+            if SCOPES[name] or attributes and attributes.role then
+                landmarks[#landmarks + 1] = i
+            end
+            if SCOPES[name] and ends[i] > self.scope_end then
                 self.scope_end = ends[i]
             end
+            i = i + 1
         end
-        i = i + 1
     end
-    return skips
+    return skips, landmarks
 end
 
 --- @export

@@ -132,7 +132,9 @@ end
 -- @tparam string address
 -- @treturn string
 local function destination(address)
-    if find(address, "[()]") and not is_balanced(address) then
+    if not find(address, "[ &()<>\\]") then
+        return address
+    elseif find(address, "[()]") and not is_balanced(address) then
         address = gsub(gsub(address, "%(", "%%28"), "%)", "%%29")
     end
     if find(address, "&", 1, true) then

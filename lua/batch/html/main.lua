@@ -30,20 +30,16 @@ local function is_main(tree, i)
     return tree.names[i] == "main" or attributes and attributes.role == "main"
 end
 
--- The largest of the elements that are something, and how many there are.
-local function largest(tree, skips, is_wanted)
-    local names, ends, lens, best, count = tree.names, tree.ends, tree.lens, nil, 0
-    local i, last = 1, #names
-    while i <= last do
-        if skips[i] then
-            i = ends[i]
-        elseif names[i] ~= "" and is_wanted(tree, i) then
+-- The largest of the nodes that are something, and how many there are.
+local function largest(tree, landmarks, is_wanted)
+    local lens, best, count = tree.lens, nil, 0
+    for _, i in ipairs(landmarks) do
+        if is_wanted(tree, i) then
             count = count + 1
             if not best or lens[i] > lens[best] then
                 best = i
             end
         end
-        i = i + 1
     end
     return best, count
 end
@@ -51,12 +47,12 @@ end
 -- The text outside of links and of what is skipped, added up: of node i it is
 -- sums[ends[i]] - sums[i - 1].
 local function add_up(tree, skips)
-    local names, texts, ends = tree.names, tree.texts, tree.ends
+    local names, texts, ends, lens = tree.names, tree.texts, tree.ends, tree.lens
     local sums, sum, quiet_until = { [0] = 0 }, 0, 0
     for i = 1, #names do
         if i > quiet_until then
             if names[i] == "" then
-                sum = sum + #texts[i]
+                sum = sum + lens[i]
             elseif skips[i] or names[i] == "a" and texts[i] and texts[i].href then
                 quiet_until = ends[i]
             end
@@ -157,12 +153,12 @@ local function is_article(tree, i)
 end
 
 -- The root of the main content.
-local function choose(tree, skips)
-    local found = largest(tree, skips, is_main)
+local function choose(tree, skips, landmarks)
+    local found = largest(tree, landmarks, is_main)
     if is_enough(tree, found) then
         return found
     end
-    local article, n_articles = largest(tree, skips, is_article)
+    local article, n_articles = largest(tree, landmarks, is_article)
     if article and is_enough(tree, article) and (n_articles == 1 or
         tree.lens[article] >= 0.6 * tree.lens[1]) then
         return article
@@ -170,15 +166,17 @@ local function choose(tree, skips)
     return by_density(tree, skips)
 end
 
+-- The length of the root's text without what is skipped in it.
 local function remaining(tree, skips, root)
-    local names, ends, lens, i = tree.names, tree.ends, tree.lens, root + 1
-    local left = lens[root]
-    while i <= ends[root] do
-        if skips[i] then
-            left = left - (names[i] == "" and 0 or lens[i])
-            i = ends[i]
+    local ends, inside, left, at = tree.ends, {}, tree.lens[root], root
+    for i in pairs(skips) do
+        inside[#inside + 1] = i > root and i <= ends[root] and i or nil
+    end
+    table.sort(inside)
+    for _, i in ipairs(inside) do
+        if i > at then
+            left, at = left - tree.lens[i], ends[i]
         end
-        i = i + 1
     end
     return left
 end
@@ -188,8 +186,8 @@ end
 -- @treturn table `tree`, `first` and `last` of the nodes, and `skips`: a set of those in between
 -- that are to be left out with all that is in them
 local function find(tree)
-    local skips = boilerplate.find(tree)
-    local root = choose(tree, skips)
+    local skips, landmarks = boilerplate.find(tree)
+    local root = choose(tree, skips, landmarks)
     local left = remaining(tree, skips, root)
     if left == 0 or left < 100 and left < 0.01 * tree.lens[1] then
         root, skips = 1, {}
