@@ -101,9 +101,12 @@ local function centre(tree, skips, sums)
     return current
 end
 
+local function is_dense(tree, i)
+    return tree.lens[i] > 0 and tree.link_lens[i] >= LINK_DENSITY * tree.lens[i]
+end
+
 local function leads_elsewhere(tree, i)
-    return BLOCKS[tree.names[i]] and tree.lens[i] > 0
-        and tree.link_lens[i] >= LINK_DENSITY * tree.lens[i]
+    return BLOCKS[tree.names[i]] and is_dense(tree, i)
 end
 
 local function is_content(tree, sums, i)
@@ -131,6 +134,33 @@ local function trim(tree, skips, sums, element)
     end
 end
 
+-- Leaves out the cells of links that stand beside a text.
+local function skip_menus_in_row(tree, skips, sums, row)
+    if sums[tree.ends[row]] - sums[row - 1] < ENOUGH then
+        return
+    end
+    local cell = row + 1
+    while cell <= tree.ends[row] do
+        if tree.names[cell] == "td" and not is_content(tree, sums, cell)
+            and is_dense(tree, cell) then
+            skips[cell] = true
+        end
+        cell = tree.ends[cell] + 1
+    end
+end
+
+-- Pages of the nineties are laid out in tables.
+local function skip_menus(tree, skips, sums, element)
+    local names, data_end = tree.names, 0
+    for i = element, tree.ends[element] do
+        if names[i] == "table" and i > data_end and tables.is_data(tree, i) then
+            data_end = tree.ends[i]
+        elseif names[i] == "tr" and i > data_end then
+            skip_menus_in_row(tree, skips, sums, i)
+        end
+    end
+end
+
 local function by_density(tree, skips)
     local sums = add_up(tree, skips)
     local total = sums[#tree.names]
@@ -140,6 +170,7 @@ local function by_density(tree, skips)
     local found = centre(tree, skips, sums)
     if total >= ENOUGH then
         trim(tree, skips, sums, found)
+        skip_menus(tree, skips, sums, found)
     end
     return found
 end
