@@ -38,6 +38,15 @@ describe("main content", function()
             "<div>" .. menu .. "<h1>T</h1><p>" .. PARAGRAPH .. "</p>" .. menu .. "</div>")
     end)
 
+    it("has no menu beside the text of a page that is laid out in tables", function()
+        local menu = "<table><tr><th>Menu<tr><td><a href=/a>A page</a> <a href=/b>Another</a></table>"
+        assert_content("## T\n\n" .. SHOWN, "<table><tr><td><h2>T</h2></table><table><tr><td>"
+            .. menu .. "<td><p>" .. PARAGRAPH .. "</table>")
+        assert_content("| See | Text |\n| --- | --- |\n| [One](https://example.org/a) | " .. SHOWN
+            .. " |", "<table><tr><th>See<th>Text<tr><td><a href=/a>One</a><td>" .. PARAGRAPH
+            .. "</table>")
+    end)
+
     it("keeps a title that stands before it, and lists of links under a heading", function()
         local menu = "<ul><li><a href=/a>One</a><li><a href=/b>Two</a></ul>"
         assert_content("# T\n\n" .. SHOWN .. "\n\n## See\n\n- [One](https://example.org/a)\n" ..

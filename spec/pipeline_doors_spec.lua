@@ -19,11 +19,11 @@ local ROWS = {
     { path = "/data.json", flags = "--jq '.rivers[1].km'", options = { jq = ".rivers[1].km" },
         content = "1094" },
     { path = "/gauge.log", flags = "--grep WARNING", options = { grep = "WARNING" },
-        content = "09:00 WARNING level 251 cm\n18:00 WARNING no signal\n", meta = { matches = 2 } },
+        content = "09:00 WARNING level 251 cm\n18:00 WARNING no signal", meta = { matches = 2 } },
     { path = "/gauge.log", flags = "--grep 'level 251' --context",
         options = { grep = "level 251", context = true }, content = "06:00 level 212 cm\n"
             .. "07:00 level 214 cm\n08:00 level 219 cm\n09:00 WARNING level 251 cm\n"
-            .. "10:00 level 248 cm\n11:00 level 240 cm\n12:00 level 233 cm\n",
+            .. "10:00 level 248 cm\n11:00 level 240 cm\n12:00 level 233 cm",
         meta = { matches = 1 } },
     { path = "/manual.pdf", flags = "--question 'How long is the Elbe?' --context",
         options = { question = "How long is the Elbe?", context = true },

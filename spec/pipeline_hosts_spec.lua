@@ -93,7 +93,7 @@ describe("recover", function()
         assert.equal('"The page as it was"', ((opened:get(base .. "/gone",
             { recover = true, mode = "links", jq = '"The page as it was"' }))))
         local content, meta = opened:get(base .. "/gone", { recover = true, grep = "copy" })
-        assert.same({ "This is the archived copy of gone.\n", 1 }, { content, meta.matches })
+        assert.same({ "This is the archived copy of gone.", 1 }, { content, meta.matches })
     end)
 end)
 
