@@ -39,7 +39,8 @@ describe("main content", function()
     end)
 
     it("has no menu beside the text of a page that is laid out in tables", function()
-        local menu = "<table><tr><th>Menu<tr><td><a href=/a>A page</a> <a href=/b>Another</a></table>"
+        local menu = "<table><tr><th>Menu"
+            .. "<tr><td><a href=/a>A page</a> <a href=/b>Another</a></table>"
         assert_content("## T\n\n" .. SHOWN, "<table><tr><td><h2>T</h2></table><table><tr><td>"
             .. menu .. "<td><p>" .. PARAGRAPH .. "</table>")
         assert_content("| See | Text |\n| --- | --- |\n| [One](https://example.org/a) | " .. SHOWN

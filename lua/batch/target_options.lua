@@ -97,4 +97,4 @@ local function read(target, name)
 end
 
 --- @export
-return { check = check, read = read, is_absent = is_absent, modes = MODES }
+return { check = check, read = read, is_absent = is_absent, names = OPTIONS, modes = MODES }

@@ -11,8 +11,8 @@ local OPTIONS = {
     { name = "jq", value = "FILTER", sentence = "Apply a jq filter to JSON." },
     { name = "grep", value = "PATTERN", sentence = "Keep the lines that this PCRE2 pattern "
         .. "matches." },
-    { name = "question", value = "TEXT", sentence = "Ask the configured language model this about "
-        .. "each." },
+    { name = "question", value = "TEXT", sentence = "Ask the language model of [fetch.llm] this "
+        .. "about each." },
     { name = "context", sentence = "With --grep: three lines around each match; with --question: "
         .. "the passages that the answer rests on." },
     { name = "recover", sentence = "Take the newest archived copy of what is gone, blocked or "
