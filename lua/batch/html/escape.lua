@@ -3,6 +3,8 @@
 --- Text so that Markdown takes it for text: what could become markup gets a backslash, the rest
 -- stays as readable as it was.
 
+local has_any = require("batch.core").html.has_any
+
 local byte, find, gsub, sub = string.byte, string.find, string.gsub, string.sub
 
 -- What would end the address of a link, and an escape.
@@ -42,31 +44,45 @@ local function tildes(run)
     return (gsub(run, "~", "\\~"))
 end
 
+local function brackets(text, in_link)
+    if not has_any(text, "[]") then
+        return text
+    elseif in_link then
+        return (gsub(text, "[%[%]]", "\\%0"))
+    end
+    return (gsub(text, "%](%()", "\\]%1"))
+end
+
 --- Escapes a piece of text inside a line.
 -- @tparam string text
 -- @tparam ?boolean in_link whether brackets would end the link that it is in
 -- @treturn string
 local function escape_text(text, in_link)
-    if not find(text, "[\\`*_<&~%]%[]") then
+    if not has_any(text, "\\`*_<&~[]") then
         return text
     end
     if find(text, "\\", 1, true) then
         text = backslashes(text)
     end
-    text = gsub(text, "`", "\\`")
+    if find(text, "`", 1, true) then
+        text = gsub(text, "`", "\\`")
+    end
     if find(text, "*", 1, true) then
         text = stars(text)
     end
     if find(text, "_", 1, true) then
         text = underscores(text)
     end
-    text = gsub(text, "<%f[%a/!?%z]", "\\<")
-    text = gsub(text, "&(#?%w+;)", "\\&%1")
-    text = gsub(text, "~~+", tildes)
-    if in_link then
-        return (gsub(text, "[%[%]]", "\\%0"))
+    if find(text, "<", 1, true) then
+        text = gsub(text, "<%f[%a/!?%z]", "\\<")
     end
-    return (gsub(text, "%](%()", "\\]%1"))
+    if find(text, "&", 1, true) then
+        text = gsub(text, "&(#?%w+;)", "\\&%1")
+    end
+    if find(text, "~~", 1, true) then
+        text = gsub(text, "~~+", tildes)
+    end
+    return brackets(text, in_link)
 end
 
 --- Escapes what would make a heading, a list, a quote or a rule of a line that begins with it.
@@ -132,15 +148,16 @@ end
 -- @tparam string address
 -- @treturn string
 local function destination(address)
-    if not find(address, "[ &()<>\\]") then
+    if not has_any(address, " &()<>\\") then
         return address
-    elseif find(address, "[()]") and not is_balanced(address) then
+    end
+    if has_any(address, "()") and not is_balanced(address) then
         address = gsub(gsub(address, "%(", "%%28"), "%)", "%%29")
     end
-    if find(address, "&", 1, true) then
+    if find(address, "&", 1, true) and find(address, ";", 1, true) then
         address = gsub(address, "&(#?%w+;)", "&amp;%1")
     end
-    return (gsub(address, "[ <>\\]", ENCODED))
+    return has_any(address, " <>\\") and (gsub(address, "[ <>\\]", ENCODED)) or address
 end
 
 --- @export

@@ -2,6 +2,8 @@
 
 --- Tables with pipes. Tables that only lay a page out are none.
 
+local has_any = require("batch.core").html.has_any
+
 local concat, find = table.concat, string.find
 
 local MAX_COLUMNS = 200
@@ -81,7 +83,7 @@ local function read_cell(renderer, row, spans, i)
     row.is_heading = row.is_heading ~= false and tree.names[i] == "th"
     local text = tree.lens[i] == 0 and tree.ends[i] == i and "" or
         renderer:render_cell(i + 1, tree.ends[i])
-    if text and find(text, "[|\n]") then
+    if text and has_any(text, "|\n") then
         text = text:gsub("|", "\\|"):gsub("\n", " ")
     end
     row[column] = text or ""
