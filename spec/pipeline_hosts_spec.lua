@@ -111,6 +111,20 @@ describe("per_host", function()
         assert.equal(2, most)
     end)
 
+    it("holds for the archive, too", function()
+        open({ per_host = 2, attempts = 1, archive = base .. "/crowd?seconds=0.05&url=" },
+            { workers = 6 })
+        local urls, most = {}, 0
+        for i = 1, 12 do
+            urls[i] = ("http://127.0.0.%d:2/"):format(i)
+        end
+        for _, target in ipairs(opened:targets(urls, { recover = true })) do
+            assert.equal("done", target.status, target.error)
+            most = math.max(most, tonumber(target.result.content))
+        end
+        assert.equal(2, most)
+    end)
+
     it("does not count towards retry_for", function()
         open({ per_host = 1 }, { workers = 4, retry_for = 0.2, retry_wait = 0.05 })
         local urls = {}

@@ -87,15 +87,21 @@ local function request(settings, target, ctx)
     end
 end
 
--- The same, once the target's host has room for a request.
-local function request_in_turn(settings, target, ctx)
-    local slot, seconds_or_message, hint = http.enter(settings.key, target.url, {
+-- A slot of a URL's host; false, and the seconds until it is worth asking again; or nil, message
+-- and hint.
+local function enter(settings, url, ctx)
+    return http.enter(settings.key, url, {
         limit = settings.per_host,
         delay = settings.per_host_delay,
         lasts = settings.attempts * (settings.client.timeout + 2 * FIRST_PAUSE
             * 2 ^ settings.attempts),
         who = ("%s %s"):format(tostring(ctx.job), tostring(ctx.idx)),
     })
+end
+
+-- The same, once the target's host has room for a request.
+local function request_in_turn(settings, target, ctx)
+    local slot, seconds_or_message, hint = enter(settings, target.url, ctx)
     if slot then
         return slot:run(request, settings, target, ctx)
     elseif slot == false then
@@ -105,6 +111,30 @@ local function request_in_turn(settings, target, ctx)
     return { error = seconds_or_message, hint = hint }
 end
 
+local function get_copy(settings, address, ctx)
+    local answer, message = open(settings):get(address, {
+        timeout = seconds_left(settings, ctx), cancel_fd = ctx.cancel_fd, exempt = true,
+    })
+    return answer or { error = message }
+end
+
+-- What the archive says. Here the worker waits for its turn: the page would have to be asked again
+-- if the target were put back. Nil when there is no time left for that.
+local function get_copy_in_turn(settings, address, ctx)
+    while true do
+        local slot, seconds_or_message = enter(settings, address, ctx)
+        if slot then
+            return slot:run(get_copy, settings, address, ctx)
+        elseif slot == nil then
+            return { error = seconds_or_message }
+        elseif not may_wait(ctx, seconds_or_message) then
+            return nil
+        elseif not ctx:sleep(seconds_or_message) then
+            return { error = "cancelled" }
+        end
+    end
+end
+
 -- The newest archived copy in place of what cannot be had; the failure itself, with a hint, when
 -- there is none.
 local function heal(settings, target, ctx, failure)
@@ -112,12 +142,12 @@ local function heal(settings, target, ctx, failure)
     if not address then
         return { error = message, hint = hint }
     end
-    local answer, refusal = open(settings):get(address, {
-        timeout = seconds_left(settings, ctx), cancel_fd = ctx.cancel_fd, exempt = true,
-    })
+    local answer = get_copy_in_turn(settings, address, ctx)
+    if not answer then
+        return { error = retry.later("the archive is busy", nil, { patient = true }) }
+    end
     local is_healed
-    is_healed, message, hint = recover.judge(failure, answer or { error = refusal },
-        settings.archive)
+    is_healed, message, hint = recover.judge(failure, answer, settings.archive)
     if not is_healed then
         return { error = message, hint = hint }
     end
