@@ -71,6 +71,31 @@ describe("mode", function()
             (opened:get(base .. "/text?type=image/png&bytes=%89PNG%00%ff")))
     end)
 
+    it("auto reads pages in the encodings that there are", function()
+        open()
+        local pages = {
+            { "utf-8", "<meta charset=utf-8><title>Käse</title><p>Käse für 3 €", "Käse für 3 €" },
+            { "iso-8859-1", "<title>K\228se</title><p>K\228se", "Käse",
+                type = "text/html; charset=ISO-8859-1" },
+            { "windows-1252", "<meta http-equiv=content-type content='text/html; "
+                .. "charset=windows-1252'><title>K\228se</title><p>3 \128", "3 €" },
+            { "shift_jis", "<meta charset=Shift_JIS><title>K\131`</title><p>\147\250\150{", "日本" },
+            { "utf-16le", "\255\254<\0p\0>\0\229\101,\103", "日本" },
+            { "utf-16be", "\254\255\0<\0p\0>\101\229\103,", "日本" },
+        }
+        for _, page in ipairs(pages) do
+            local url = ("%s/text?type=%s&bytes=%s"):format(base,
+                (page.type or "text/html"):gsub("[ ;=]", function(c)
+                    return ("%%%02x"):format(c:byte())
+                end), (page[2]:gsub(".", function(c)
+                    return ("%%%02x"):format(c:byte())
+                end)))
+            local content, meta = opened:get(url)
+            assert.same({ page[3] .. "\n", page[1] }, { content, meta.charset })
+            assert.same(page[2]:find "title>K" and "K" or nil, meta.title and meta.title:sub(1, 1))
+        end
+    end)
+
     it("auto gives the text of a PDF, whatever its type says", function()
         open()
         local content, meta = opened:get(base .. "/manual.pdf")
