@@ -321,6 +321,11 @@ describe("question", function()
             { target.status, target.result.content, target.attempts })
     end)
 
+    it("that is blank fails, and nobody is asked", function()
+        assert.same({ "question must not be blank", "leave it out to get the content itself" },
+            { open_asking():failure(base .. "/article", { question = " \n" }) })
+    end)
+
     it("without a model fails with what to configure", function()
         local message, hint = open():failure(base .. "/article", { question = "Well?" })
         assert.equal("no language model is configured, so there is no answer to a question",

@@ -177,13 +177,17 @@ local function passages_of(named, page, question, answer)
     return #named > 0 and named or nil
 end
 
---- Checks whether there is a model to be asked.
+--- Checks whether there is something to be asked, and a model for it.
+-- @tparam string question
 -- @tparam ?table llm as for `answer`
 -- @treturn[1] boolean true
 -- @treturn[2] nil
 -- @treturn[2] string what is missing
 -- @treturn[2] string a hint
-local function check(llm)
+local function check(question, llm)
+    if not question:find "%S" then
+        return nil, "question must not be blank", "leave it out to get the content itself"
+    end
     local settings, message, hint = settings_of(llm)
     if not settings then
         return nil, message, hint

@@ -100,7 +100,7 @@ local checks = {
     { name = "mode", check = modes.check },
     { name = "jq", check = jq.check },
     { name = "grep", check = grep.check },
-    { name = "question", check = function(_, llm) return question.check(llm) end },
+    { name = "question", check = question.check },
 }
 
 --- Checks a target before anything is fetched for it.
