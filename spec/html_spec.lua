@@ -41,6 +41,8 @@ describe("a document's text", function()
 
     it("leaves out what the Markdown leaves out", function()
         assert.same("a\n", read("<nav>n</nav><p>a<script>s</script>"):text())
+        assert.same("2^48 “bytes” 漢(かん)\n",
+            read("2<sup>48</sup> <q>bytes</q> <ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>"):text())
     end)
 end)
 

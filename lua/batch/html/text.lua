@@ -17,7 +17,6 @@ local function push(self, piece)
 end
 
 -- Ends the paragraph, or parts words in the cell of a table.
-
 local function flush(self)
     if self.cell_depth > 0 then
         push(self, " ")
@@ -39,6 +38,22 @@ end
 function open.br(self)
     push(self, self.cell_depth > 0 and " " or "\n")
 end
+
+-- 2 to the 48th is not 248.
+function open.sup(self, i)
+    local text = self.tree.ends[i] == i + 1 and self.tree.texts[i + 1]
+    if text and find(text, "^[%dn+-]+$") and self.n > 0 then
+        push(self, "^")
+    end
+end
+
+local function pushing(piece)
+    return function(self)
+        push(self, piece)
+    end
+end
+
+open.q, close.q, open.rt, close.rt = pushing "“", pushing "”", pushing "(", pushing ")"
 
 function open.pre(self, i)
     flush(self)
