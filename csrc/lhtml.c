@@ -130,7 +130,8 @@ static int parse(lua_State *L) {
     return 1;
 }
 
-// What Lua's patterns could do too, but they take ten times as long for each byte that they look at.
+// What Lua's patterns could do too, but they take ten times as long for each byte that they look
+// at.
 
 static bool is_space(char byte) {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');

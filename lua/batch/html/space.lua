@@ -22,6 +22,6 @@ local function trim_end(text)
 end
 
 --- @export
--- `trim(text)` takes white space off both ends, and tells whether there was any at the beginning and
--- at the end.
+-- `trim(text)` takes white space off both ends, and tells whether there was any at the beginning
+-- and at the end.
 return { trim = core.trim, trim_end = trim_end }
