@@ -7,6 +7,7 @@
 #include "html.h"
 
 #include "html_flatten.h"
+#include "html_source.h"
 
 #include <poll.h>
 #include <setjmp.h>
@@ -18,8 +19,7 @@
 enum {
     FIRST_CHUNK = 64 * 1024,
     LAST_CHUNK = 1024 * 1024,
-    LOOK_EVERY = 256,      // allocations between two looks at the clock
-    MAX_ATTRIBUTES = 512,  // of one tag: gumbo compares each with all before it
+    LOOK_EVERY = 256,  // allocations between two looks at the clock
 };
 
 struct chunk {
@@ -38,7 +38,7 @@ struct html_tree {
     const struct html_limits *limits;
     jmp_buf give_up;
     struct buffer text;
-    char *trimmed;  // the source without excess attributes, or NULL
+    char *light;  // the source without what need not be seen, or NULL
 };
 
 static int64_t cpu_us(void) {
@@ -130,49 +130,6 @@ static const GumboNode *child_of(const GumboNode *root, GumboTag tag) {
     return NULL;
 }
 
-// Returns the place behind the tag that begins at text, and where its attributes become too many,
-// or NULL. No parser: an attribute is what follows white space outside of quotes.
-static const char *skip_tag(const char *text, const char *stop, const char **out_excess) {
-    unsigned n_attributes = 0;
-    char quote = 0;
-    *out_excess = NULL;
-    for (; text < stop; text++) {
-        if (quote)
-            quote = *text == quote ? 0 : quote;
-        else if (*text == '>')
-            return text;
-        else if ((*text == '"' || *text == '\'') && text[-1] == '=')
-            quote = *text;
-        else if ((*text == ' ' || *text == '\n' || *text == '\t' || *text == '/') &&
-                 ++n_attributes == MAX_ATTRIBUTES)
-            *out_excess = text;
-    }
-    return text;
-}
-
-// Blanks, in a copy, the attributes that are too many.
-static const char *trim_attributes(struct html_tree *tree, const char *text, size_t len) {
-    const char *excess;
-    for (size_t at = 0; at < len; at++) {
-        const char *tag = memchr(text + at, '<', len - at);
-        if (!tag)
-            break;
-        at = (size_t)(skip_tag(tag + 1, text + len, &excess) - text);
-        if (!excess)
-            continue;
-        if (!tree->trimmed) {
-            tree->trimmed = malloc(len);
-            if (!tree->trimmed)
-                longjmp(tree->give_up, STATUS_NO_MEMORY);
-            memcpy(tree->trimmed, text, len);
-        }
-        size_t first = (size_t)(excess - text);
-        memset(tree->trimmed + first, ' ', at - first);
-        text = tree->trimmed;
-    }
-    return text;
-}
-
 static int parse(struct html *html, const char *text, size_t len) {
     struct html_tree *tree = html->tree;
     GumboOptions options = kGumboDefaultOptions;
@@ -180,8 +137,12 @@ static int parse(struct html *html, const char *text, size_t len) {
     options.deallocator = give_back;
     options.userdata = tree;
     options.max_errors = 0;
-    text = trim_attributes(tree, text, len);
-    const GumboOutput *output = gumbo_parse_with_options(&options, text, len);
+    size_t light_len;
+    int status = html_source_lighten(text, len, &tree->light, &light_len);
+    if (status)
+        return status;
+    const GumboOutput *output = gumbo_parse_with_options(&options, tree->light ? tree->light : text,
+                                                         tree->light ? light_len : len);
     const GumboNode *head = child_of(output->root, GUMBO_TAG_HEAD);
     const GumboNode *body = child_of(output->root, GUMBO_TAG_BODY);
     if (head)
@@ -235,7 +196,7 @@ void html_free(struct html *html) {
         free(chunk);
     }
     buffer_fini(&tree->text);
-    free(tree->trimmed);
+    free(tree->light);
     free(tree);
     free(html->nodes);
     free(html->attributes);

@@ -77,8 +77,10 @@ end
 function markdown:render(first, last)
     local tree, skips, inside = self.tree, self.skips, self.line
     local names, texts, ends, signs = tree.names, tree.texts, tree.ends, tree.link_lens
-    local closers, closes_at, depth = {}, {}, 0
-    local i = first
+    local level = self.level + 1
+    local stack = self.stacks[level] or { closers = {}, closes_at = {} }
+    self.level, self.stacks[level] = level, stack
+    local closers, closes_at, depth, i = stack.closers, stack.closes_at, 0, first
     while i <= last do
         while depth > 0 and closes_at[depth] < i do
             closers[depth](self)
@@ -107,6 +109,7 @@ function markdown:render(first, last)
     for d = depth, 1, -1 do
         closers[d](self)
     end
+    self.level = level - 1
 end
 
 for _, name in ipairs { "address", "article", "aside", "body", "details", "div", "figcaption",
@@ -224,6 +227,11 @@ close.table = markdown.flush
 
 --- Renders one cell of a table: a single line, in which line breaks are `<br>`.
 function markdown:render_cell(first, last)
+    local tree = self.tree
+    if first == last and tree.names[first] == "" and tree.link_lens[first] == 0
+        and self.n_single == 0 and #self.line.marks == 0 then
+        return (space.trim(tree.texts[first])) -- plain text, as most cells are
+    end
     begin_single(self, "<br>")
     self:render(first, last)
     return end_single(self)
@@ -238,6 +246,7 @@ local function render(part, resolve)
     local self = setmetatable({
         tree = part.tree, skips = part.skips, resolve = resolve,
         blocks = blocks.new(), line = line.new(), n_single = 0, lists = {}, items = {},
+        level = 0, stacks = {}, -- of elements that are to be closed; one for each call of render
     }, markdown)
     for i = 1, part.first - 1 do
         if part.tree.ends[i] >= part.last and part.tree.names[i] == "div" then

@@ -10,9 +10,11 @@ local MAX_COLUMNS = 200
 local MAX_BLANKS = 100000 -- cells that a document gets for those that span others
 local LONG_CELL = 1000    -- bytes
 
-local NEVER_DATA = {
-    table = true, h1 = true, h2 = true, h3 = true, h4 = true, h5 = true, h6 = true, hr = true,
-    form = true, blockquote = true,
+-- What is looked at in a table; "no": there is none of it in a table of data.
+local WEIGHED = {
+    tr = "row", td = "cell", th = "cell", pre = "code",
+    table = "no", h1 = "no", h2 = "no", h3 = "no", h4 = "no", h5 = "no", h6 = "no", hr = "no",
+    form = "no", blockquote = "no",
 }
 
 local function is_presentation(attributes)
@@ -28,16 +30,17 @@ local function is_data(tree, i)
     end
     for j = i + 1, tree.ends[i] do
         local name = names[j]
-        if name == "tr" then
+        local what = name ~= "" and WEIGHED[name]
+        if what == "row" then
             n_rows, n_columns = n_rows + 1, 0
-        elseif name == "td" or name == "th" then
+        elseif what == "cell" then
             n_columns = n_columns + 1
             widest = n_columns > widest and n_columns or widest
             has_heading = has_heading or name == "th"
             is_long = is_long or lens[j] > LONG_CELL
-        elseif name == "pre" then
+        elseif what == "code" then
             has_code = true
-        elseif NEVER_DATA[name] then
+        elseif what then
             return false
         end
     end
