@@ -4,6 +4,7 @@
 
 #include "html_source.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,22 +41,29 @@ static void cut(struct cutter *cutter, const char *from, const char *to) {
     cutter->copied_to = to;
 }
 
+static bool is_space(char byte) {
+    return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\f' || byte == '\r';
+}
+
 // Returns the place of the tag's end, and where its attributes become too many, or NULL. An
 // attribute is what follows white space outside of quotes.
 static const char *skip_tag(const char *at, const char *stop, const char **out_excess) {
     unsigned n_attributes = 0;
-    char quote = 0;
+    char quote = 0, last = 0;  // last: of what is no white space
+    bool was_gap = false;
     *out_excess = NULL;
     for (; at < stop; at++) {
+        bool is_gap = !quote && (is_space(*at) || *at == '/');
         if (quote)
             quote = *at == quote ? 0 : quote;
         else if (*at == '>')
             return at;
-        else if ((*at == '"' || *at == '\'') && at[-1] == '=')
+        else if ((*at == '"' || *at == '\'') && last == '=')
             quote = *at;
-        else if ((*at == ' ' || *at == '\n' || *at == '\t' || *at == '/') &&
-                 ++n_attributes == MAX_ATTRIBUTES)
+        else if (is_gap && !was_gap && last != '=' && ++n_attributes == MAX_ATTRIBUTES)
             *out_excess = at;
+        was_gap = is_gap;
+        last = is_space(*at) ? last : *at;
     }
     return at;
 }
@@ -92,9 +100,23 @@ static const char *end_of_style(const char *at, const char *stop) {
     return at && is_tag(at, stop, "</style") ? at : NULL;
 }
 
-// Where everything is text that looks like tags.
-static bool begins_verbatim(const char *tag, const char *stop) {
-    return begins_with(tag, stop, "<xmp") || begins_with(tag, stop, "<plaintext");
+// Behind what holds text that may look like tags: the place of its end tag; stop if there is none;
+// NULL for any other element.
+static const char *end_of_text(const char *tag, const char *inside, const char *stop) {
+    static const char *const ends[] = {"</script", "</style",  "</textarea", "</title",
+                                       "</xmp",    "</iframe", "</noembed",  "</noframes"};
+    char begin[sizeof "<noframes"] = "<";
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        strcpy(begin + 1, ends[i] + 2);
+        if (!is_tag(tag, stop, begin))
+            continue;
+        const char *at = inside;
+        while (at < stop && (at = memchr(at, '<', (size_t)(stop - at))) &&
+               !is_tag(at, stop, ends[i]))
+            at++;
+        return at ? at : stop;
+    }
+    return is_tag(tag, stop, "<plaintext") ? stop : NULL;
 }
 
 // The end tag of what begins with this tag, if the inside may go; NULL: it may not.
@@ -106,18 +128,35 @@ static const char *end_of_unseen(const char *tag, const char *inside, const char
     return is_tag(tag, stop, "<style") ? end_of_style(inside, stop) : NULL;
 }
 
+// Goes on behind a tag, without what need not be seen of it and in it.
+static const char *lighten_tag(struct cutter *cutter, const char *tag) {
+    const char *stop = cutter->stop, *excess;
+    const char *at = skip_tag(tag + 1, stop, &excess);
+    if (excess)
+        cut(cutter, excess, at);
+    if (at == stop)
+        return stop;
+    const char *end = end_of_unseen(tag, at + 1, stop);
+    if (end)
+        cut(cutter, at + 1, end);
+    else
+        end = end_of_text(tag, at + 1, stop);
+    return end ? end : at;
+}
+
 static void lighten(struct cutter *cutter) {
-    const char *stop = cutter->stop, *at = cutter->text, *tag, *excess;
-    bool is_verbatim = false;
-    while (at < stop && (tag = memchr(at, '<', (size_t)(stop - at)))) {
-        at = skip_tag(tag + 1, stop, &excess);
-        if (excess)
-            cut(cutter, excess, at);
-        is_verbatim = is_verbatim || begins_verbatim(tag, stop);
-        const char *end = is_verbatim ? NULL : end_of_unseen(tag, at + 1, stop);
-        if (end) {
-            cut(cutter, at + 1, end);
-            at = end;
+    const char *stop = cutter->stop, *at = cutter->text;
+    while (at < stop && (at = memchr(at, '<', (size_t)(stop - at)))) {
+        bool is_end = at + 1 < stop && at[1] == '/';
+        const char *name = at + 1 + is_end;
+        if (begins_with(at, stop, "<!--")) {
+            at = memmem(at + 2, (size_t)(stop - at - 2), "-->", 3);
+            if (!at)
+                return;
+        } else if (name < stop && isalpha((unsigned char)*name)) {
+            at = lighten_tag(cutter, at);
+        } else {
+            at++;  // a mere sign
         }
     }
 }

@@ -86,6 +86,19 @@ describe("a hostile document", function()
         assert.same("x\n\ny > z\n", read_all(source):markdown())
     end)
 
+    it("loses nothing to that rule, whatever looks like a tag with too many", function()
+        local many = (" x"):rep(600)
+        for _, harmless in ipairs {
+            "<script>for(i=0;i<n;i++){%s}</script>", "<!-- i<n %s-->", "<style>a<b%s</style>",
+            "<textarea>a<b%s</textarea>", "<SCRIPT src=a>a<b%s</scripts></SCRIPT >",
+            "<div title= \"%s\"></div>", "<div title='%s'></div>", "<br" .. ("\n"):rep(600) .. ">",
+        } do
+            local source = harmless:gsub("%%s", many) .. "<p>there</p>"
+            assert.same("there\n", read_all(source):markdown())
+        end
+        assert.truthy(read_all("<p>1 < 2" .. many .. " there</p>"):markdown():find "there")
+    end)
+
     it("may be broken anywhere", function()
         local whole = "<!DOCTYPE html><html><head><title>T</title></head><body class='a'>" ..
             "<h1>H</h1><p>a &amp; <a href=\"x\">b</a><table><tr><td>c</table>" ..
