@@ -298,7 +298,11 @@ static void open_formula(struct walk *walk, const GumboNode *element) {
         push(walk, element, walk->frames[walk->n_frames - 1].index);
         return;
     }
-    open_listed(walk, element, &formula);
+    // Preformatted text is one text, without elements in it.
+    if (walk->in_pre)
+        push(walk, element, walk->frames[walk->n_frames - 1].index);
+    else
+        open_listed(walk, element, &formula);
     if (walk->is_broken)
         return;
     add_text(walk, source);
@@ -396,6 +400,8 @@ int html_flatten(struct html *html, const GumboNode *root, const struct html_lim
             status = STATUS_INVALID;
     }
     free(walk.frames);
+    if (walk.is_broken)
+        return STATUS_NO_MEMORY;  // the root's own node included
     place_texts(&walk);
     return status;
 }

@@ -229,6 +229,13 @@ describe("Markdown of HTML", function()
         }
     end)
 
+    it("writes formulas in code blocks as text", function()
+        local document = assert(html.read("<pre>a <math alttext='x^2'><mi>x</mi></math> b</pre>"))
+        assert.same("```\na x^2 b\n```\n", document:markdown())
+        assert.same("a x^2 b\n", document:text())
+        assert.same("<div><pre><code>a x^2 b</code></pre>\n</div>\n", document:html())
+    end)
+
     it("writes formulas as their source, superscripts with a caret, readings in parentheses",
         function()
             check {
