@@ -307,6 +307,19 @@ describe("a question", function()
         end)
     end)
 
+    it("takes no time over an answer full of nothing", function()
+        local start = os.clock()
+        for _, sign in ipairs { " ", "." } do
+            local answer = "yes" .. sign:rep(200000) .. "no"
+            local function post()
+                return { status = 200, body = json.encode { choices = json.list {
+                    { message = { content = answer } } } } }
+            end
+            assert.same(answer, ask(nil, nil, true, nil, post).content)
+        end
+        assert.is_true(os.clock() - start < 5)
+    end)
+
     it("is not asked about what is no text", function()
         model:says "yes"
         for _, bytes in ipairs { "\x89PNG\r\n", "a\0b", "caf\xe9" } do

@@ -164,7 +164,9 @@ local function check_text(text)
 end
 
 local function is_not_found(answer)
-    return answer:lower():gsub("[%p%s]+$", "") == prompt.NOT_FOUND
+    local length = #prompt.NOT_FOUND
+    return answer:sub(1, length):lower() == prompt.NOT_FOUND
+        and not answer:find("[^%p%s]", length + 1)
 end
 
 -- An empty list has no passage to name, and would be an object in JSON.

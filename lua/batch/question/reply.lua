@@ -5,7 +5,7 @@
 
 local cjson = require("cjson").new()
 
-local http = require("batch.core").http
+local core = require "batch.core"
 local json = require "batch.json"
 
 local MAX_REASON = 300 -- bytes of a server's own words in an error
@@ -24,7 +24,7 @@ local function field(value, name)
 end
 
 local function text_of(value)
-    return type(value) == "string" and http.decode(value, "utf-8") or nil
+    return type(value) == "string" and core.http.decode(value, "utf-8") or nil
 end
 
 local function fold(text)
@@ -59,15 +59,15 @@ local function content_of(message)
     return table.concat(pieces)
 end
 
--- Models that think aloud do so in front of their answer.
+-- Models that think aloud do so in front of their answer. Some fill it with white space, at which
+-- a pattern for both ends would look again and again.
 local function trim(text)
-    text = text:gsub("^%s*<think>.-</think>", "")
-    return text:match "^%s*(.-)%s*$"
+    return (core.html.trim((text:gsub("^%s*<think>.-</think>", ""))))
 end
 
 local function refuse(words)
     local said = words and words ~= "" and ": " .. fold(words):sub(1, MAX_REASON) or ""
-    return nil, "the language model refused to answer" .. http.decode(said, "utf-8"),
+    return nil, "the language model refused to answer" .. core.http.decode(said, "utf-8"),
         "ask in other words, or leave the question out to get the page itself"
 end
 
@@ -108,8 +108,8 @@ local function verify(named, page)
     local passages, is_known, folded = {}, {}, fold(page)
     for _, passage in ipairs(type(named) == "table" and named or {}) do
         passage = fold(text_of(passage) or "")
-        local is_there = passage ~= "" and folded:find(passage, 1, true)
-        if is_there and not is_known[passage] and #passages < MAX_PASSAGES then
+        local is_new = passage ~= "" and not is_known[passage]
+        if is_new and #passages < MAX_PASSAGES and folded:find(passage, 1, true) then
             passages[#passages + 1], is_known[passage] = passage, true
         end
     end
