@@ -2,6 +2,7 @@
 --
 -- PDF documents: their text, the option pages, and those that cannot be read.
 
+local child = require "batch.child"
 local pdf = require "batch.pdf"
 local cancelled = require "spec.support.cancelled"
 local make = require("spec.support.pdf").make
@@ -93,6 +94,26 @@ describe("pages", function()
 
     it("come in the document's order, and each once", function()
         assert.same("1 2 3 4 8", numbers_in((pdf.text(document, "8,2-4,3,1-2,8"))))
+    end)
+
+    it("have no more text together than a document may have", function()
+        local run, page = child.run, ("x"):rep(2 ^ 20)
+        finally(function()
+            child.run = run
+        end)
+        function child.run(spec, ctx)
+            if spec.program == "pdftotext" then
+                return { status = 0, output = page, errors = "" }
+            end
+            return run(spec, ctx)
+        end
+        local odd = {}
+        for number = 1, 129, 2 do
+            odd[#odd + 1] = tostring(number)
+        end
+        assert.same({ "these pages have more than 64 MiB of text",
+            "the option 'pages' takes a part of the document" },
+            refusal(numbered(130), table.concat(odd, ",")))
     end)
 
     it("come with the number of all pages", function()

@@ -8,8 +8,10 @@ local child = require "batch.child"
 local page_list = require "batch.page_list"
 
 local MIB = 1024 * 1024
+local MAX_TEXT = 64 * MIB -- of all ranges of pages together
 local MAX_TITLE = 300 -- bytes
 local RAW_HINT = "mode 'raw' gives the bytes as they are"
+local PART_HINT = "the option 'pages' takes a part of the document"
 local OCR_HINT = "its pages may be images; it would need OCR"
 
 --- Whether content is a PDF. Some servers put blanks or a byte order mark before it.
@@ -51,9 +53,9 @@ local function run(program, arguments, bytes, ctx)
         input = bytes,
         seconds = 60,
         memory = 1024 * MIB,
-        max_output = 64 * MIB,
-        slow_hint = "the option 'pages' takes a part of the document",
-        large_hint = "the option 'pages' takes a part of the document",
+        max_output = MAX_TEXT,
+        slow_hint = PART_HINT,
+        large_hint = PART_HINT,
     }, ctx)
 end
 
@@ -120,11 +122,15 @@ local function read_range(bytes, range, ctx)
 end
 
 local function read_ranges(bytes, ranges, ctx)
-    local texts = {}
+    local texts, n_bytes = {}, 0
     for _, range in ipairs(ranges) do
         local text, message, hint = read_range(bytes, range, ctx)
+        n_bytes = n_bytes + #(text or "")
         if not text then
             return nil, message, hint
+        elseif n_bytes > MAX_TEXT then
+            return nil, ("these pages have more than %d MiB of text"):format(MAX_TEXT / MIB),
+                PART_HINT
         elseif text ~= "" then
             texts[#texts + 1] = text
         end
