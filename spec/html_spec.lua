@@ -39,6 +39,14 @@ describe("a document's text", function()
             read(source):text())
     end)
 
+    it("numbers lists from where they say, unless that is no number for a list", function()
+        for start, first in pairs { ["7"] = "7", ["-5"] = "-5", ["1e300"] = "1", ["1e400"] = "1",
+            nan = "1", ["1.5"] = "1", ["99999999999"] = "1" } do
+            local source = ("<ol start='%s'><li>a</ol>"):format(start)
+            assert.same(first .. ". a\n", read(source):text())
+        end
+    end)
+
     it("leaves out what the Markdown leaves out", function()
         assert.same("a\n", read("<nav>n</nav><p>a<script>s</script>"):text())
         assert.same("2^48 “bytes” 漢(かん)\n",

@@ -9,6 +9,8 @@ local tables = require "batch.html.tables"
 
 local concat, find = table.concat, string.find
 
+local MAX_NUMBER = 999999999 -- of an item, up or down: each line of it is indented by its length
+
 local open, close = {}, {}
 
 local function push(self, piece)
@@ -64,11 +66,14 @@ function open.pre(self, i)
     return true
 end
 
+local function start_of(attributes)
+    local start = tonumber(attributes and attributes.start)
+    return start and math.abs(start) <= MAX_NUMBER and start % 1 == 0 and start or 1
+end
+
 local function begin_list(self, i, is_ordered)
     flush(self)
-    local attributes = self.tree.texts[i]
-    local start = tonumber(attributes and attributes.start) or 1
-    self.lists[#self.lists + 1] = { number = is_ordered and start }
+    self.lists[#self.lists + 1] = { number = is_ordered and start_of(self.tree.texts[i]) }
 end
 
 function open.ul(self, i)
