@@ -16,6 +16,8 @@ local ROWS = {
         content = "caf\233 cr\232me\n" },
     { path = "/manual.pdf", flags = "--pages 4", options = { pages = "4" },
         content = "3. Mouths\nBoth end in the North Sea.", meta = { pages_total = 4 } },
+    { path = "/manual.pdf", flags = "--pages -1 --grep -x?A",
+        options = { pages = "-1", grep = "-x?A" }, content = "", meta = { matches = 0 } },
     { path = "/data.json", flags = "--jq '.rivers[1].km'", options = { jq = ".rivers[1].km" },
         content = "1094" },
     { path = "/gauge.log", flags = "--grep WARNING", options = { grep = "WARNING" },

@@ -7,6 +7,7 @@
 
 local argparse = require "argparse"
 local batch = require "batch"
+local defaults = require "batch.cli.defaults"
 local exits = require "batch.cli.exits"
 
 local HELP_COLUMNS = 80
@@ -203,7 +204,7 @@ end
 
 local function execute(arguments)
     local parser = make_parser()
-    local args = parser:parse(arguments)
+    local args = parser:parse(defaults.bind_dashes(arguments))
     return part_of(args.command).execute(args, parser)
 end
 

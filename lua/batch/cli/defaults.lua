@@ -44,5 +44,32 @@ local function read(args)
     return options
 end
 
+local function is_free_text(spelling)
+    for _, option in ipairs(OPTIONS) do
+        if spelling == "--" .. option.name then
+            return option.value ~= nil and option.name ~= "mode"
+        end
+    end
+    return false
+end
+
+--- Binds values that begin with a dash to their options, as `--pages -3`, which argparse would take
+-- for two options.
+-- @tparam {string,...} arguments of the command line
+-- @treturn {string,...} the same, with `--pages=-3` in its place
+local function bind_dashes(arguments)
+    local bound, is_over = {}, false
+    for _, word in ipairs(arguments) do
+        local last = bound[#bound]
+        is_over = is_over or word == "--"
+        if not is_over and is_free_text(last) and word:find "^%-[^-]" then
+            bound[#bound] = last .. "=" .. word
+        else
+            bound[#bound + 1] = word
+        end
+    end
+    return bound
+end
+
 --- @export
-return { declare = declare, read = read }
+return { declare = declare, read = read, bind_dashes = bind_dashes }
