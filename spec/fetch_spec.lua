@@ -112,6 +112,9 @@ describe("the built-in pipeline", function()
             { "application/json", "é", "é", "utf-8" },
             { "text/html", "<meta charset=koi8-r>\208", "п\n", "koi8-r" },
             { "text/html", "<meta charset=\"utf-16\">é", "é\n", "utf-8" },
+            { "text/html; charset=nonsense", "<meta charset=koi8-r>\208", "п\n", "koi8-r" },
+            { "text/html; charset=nonsense", "<meta charset=none>é", "é\n", "utf-8" },
+            { "text/html; charset=nonsense", "\233", "é\n", "windows-1252" },
             { "application/xml", "<?xml version='1.0' encoding='iso-8859-2'?>\177",
                 "<?xml version='1.0' encoding='iso-8859-2'?>ą", "iso-8859-2" },
         }

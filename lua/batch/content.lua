@@ -83,10 +83,31 @@ local function declared_charset(content_type)
     return label
 end
 
--- Text that cannot be decoded stays bytes, with the reason.
+-- A page with a charset that there is not is read as browsers do it: as if none were named there.
+local function decode_page(body, named, inside)
+    local text, charset
+    if named then
+        text, charset = http.decode(body, named)
+    end
+    if not text and inside then
+        text, charset = http.decode(body, inside)
+    end
+    if not text then
+        text, charset = http.decode(body)
+    end
+    return text, charset
+end
+
+-- Other text that cannot be decoded stays bytes, with the reason.
 local function decode(document, content_type)
-    local label = document.charset or charset_inside(document.kind == "html", document.body)
-    local text, charset = http.decode(document.body, label)
+    local is_page = document.kind == "html"
+    local inside = charset_inside(is_page, document.body)
+    local text, charset
+    if is_page then
+        text, charset = decode_page(document.body, document.charset, inside)
+    else
+        text, charset = http.decode(document.body, document.charset or inside)
+    end
     if not text then
         return { kind = "bytes", body = document.body, media = document.media, fault = charset,
             charset = declared_charset(content_type) }
