@@ -103,4 +103,8 @@ describe("the passages for a question", function()
             passages.best(text, "pear", 2))
         assert.same({}, passages.best(text, "quince", 2))
     end)
+
+    it("are all of a text that has no more, in whatever words it is asked about", function()
+        assert.same({ "Birnen sind grün." }, passages.best("Birnen sind grün.", "pear", 2))
+    end)
 end)

@@ -109,7 +109,8 @@ local function cut(text, question, max_bytes)
     return join(list, is_chosen), true
 end
 
---- The passages that fit a question best, the best first; none that have no word of it.
+--- The passages that fit a question best, the best first; none that have no word of it, unless there
+-- are no others: what is answered from a text of a few passages rests on these, in whatever words.
 -- @tparam string text in UTF-8
 -- @tparam string question
 -- @tparam integer max_passages
@@ -124,7 +125,7 @@ local function best(text, question, max_passages)
         end
         found[#found + 1] = list[i]
     end
-    return found
+    return #found == 0 and #list <= max_passages and list or found
 end
 
 --- @export
