@@ -26,6 +26,11 @@ describe("the check of a target's options", function()
             { { headers = "x" }, "headers must be an object, got a string" },
             { { headers = { "x" } }, "headers must be an object, got a list" },
             { { headers = { A = 1 } }, "header 'A' must be a string, got a number" },
+            { { headers = { A = cjson.null } }, "header 'A' must be a string, got null" },
+            { { mode = 3 }, "mode must be a string, got a number" },
+            { { grep = {} }, "grep must be a string, got a table" },
+            { { question = true }, "question must be a string, got a boolean" },
+            { { recover = "yes" }, "recover must be a boolean, got a string" },
             { { headers = { host = "x" } }, "header 'host' is set by the connection itself" },
             { { headers = { ["Proxy-X"] = "x" } },
                 "header 'Proxy-X' is set by the connection itself" },
@@ -37,6 +42,12 @@ describe("the check of a target's options", function()
         for _, row in ipairs(refusals) do
             assert.same({ nil, row[2] }, { fetch.check { url = "x", options = row[1] } })
         end
+    end)
+
+    it("is made again before a fetch, with a hint that says what would do", function()
+        local _, message, hint = fetch.fetch({ url = "x", options = { mode = 3 } }, {})
+        assert.equal("mode must be a string, got a number", message)
+        assert.matches("mode, pages, jq, grep and question are strings", hint)
     end)
 
     it("cuts a name that it quotes between two characters", function()

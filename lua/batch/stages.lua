@@ -16,6 +16,9 @@ local target_options = require "batch.target_options"
 
 local option = target_options.read
 
+local OPTIONS_HINT = "headers is an object of names and texts, context and recover are booleans,"
+    .. " mode, pages, jq, grep and question are strings, and there are no others"
+
 local IS_TEXT = { html = true, pdf = true, json = true, text = true }
 
 local function add_all(meta, more)
@@ -114,7 +117,7 @@ local function check(target, llm)
     -- Whoever submits by a client of another program has not asked this pipeline.
     local is_known, refusal = target_options.check(target)
     if not is_known then
-        return nil, refusal, "whoever submitted it did not know that it would be fetched so"
+        return nil, refusal, OPTIONS_HINT
     end
     for _, row in ipairs(checks) do
         local value = option(target, row.name)

@@ -9,6 +9,7 @@ local nearest = require("batch.nearest").nearest
 
 local MODES = { "auto", "raw", "text", "markdown", "html", "links", "meta" }
 local OPTIONS = { "mode", "question", "pages", "grep", "jq", "context", "recover", "headers" }
+local FLAGS = { context = true, recover = true } -- booleans; the rest but headers are text
 
 local function is_among(name, names)
     for _, known in ipairs(names) do
@@ -32,15 +33,20 @@ local function refuse_name(name)
     return nil, ("unknown option '%s'%s"):format(field_types.shown_key(name), proposal)
 end
 
+local function kind_of(value)
+    return type(value) == "userdata" and "null" or "a " .. type(value)
+end
+
 local function check_headers(headers)
     if type(headers) ~= "table" then
-        return nil, "headers must be an object, got a " .. type(headers)
+        return nil, "headers must be an object, got " .. kind_of(headers)
     end
     for name, value in pairs(headers) do
         if type(name) ~= "string" then
             return nil, "headers must be an object, got a list"
         elseif type(value) ~= "string" then
-            return nil, ("header '%s' must be a string, got a %s"):format(name, type(value))
+            return nil, ("header '%s' must be a string, got %s"):format(
+                field_types.shown_key(name), kind_of(value))
         end
         local is_fine, message = http.check_header(name, value)
         if not is_fine then
@@ -55,14 +61,20 @@ local function check_option(name, value)
         return nil, "options must be an object, got a list"
     elseif not is_among(name, OPTIONS) then
         return refuse_name(name)
-    elseif name == "headers" and not is_absent(value) then
+    elseif is_absent(value) then
+        return true
+    elseif name == "headers" then
         return check_headers(value)
+    end
+    local wanted = FLAGS[name] and "boolean" or "string"
+    if type(value) ~= wanted then
+        return nil, ("%s must be a %s, got %s"):format(name, wanted, kind_of(value))
     end
     return true
 end
 
---- Checks the options of a target before it is submitted. That `mode` and the like are text and
--- `context` and `recover` are booleans, the canonical form sees to.
+--- Checks the options of a target before it is submitted, and again before it is fetched, for this
+-- module may be called without a runner, whose canonical form sees to types too.
 -- @tparam table target `options` may be nil
 -- @treturn[1] boolean true
 -- @treturn[2] nil
