@@ -70,6 +70,18 @@ describe("main content", function()
         end
     end)
 
+    it("leaves out a cookie banner that is most of a short page, but not all of one", function()
+        for _, name in ipairs {
+            "class=cookie-banner", "id=onetrust-banner-sdk", "class=CookieBanner",
+            "class='gdpr notice'", "class=cookieConsent__wrap", "id=cookie_bar",
+        } do
+            local banner = "<div " .. name .. "><p>We use cookies.</p></div>"
+            assert_content("Short page.", banner .. "<main><p>Short page.</p></main>")
+            assert_content("Short page.", "<p>Short page.</p>" .. banner)
+            assert_content("We use cookies.", banner)
+        end
+    end)
+
     it("leaves out what is not shown", function()
         for _, extra in ipairs {
             "<script>run()</script>", "<style>p{}</style>", "<template><p>t</p></template>",

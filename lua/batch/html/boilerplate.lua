@@ -26,16 +26,46 @@ local SURE = set_of [[cookie cookies consent gdpr breadcrumb breadcrumbs sidebar
 local WITH_LINKS = set_of [[menu header top bottom related toolbar topbar links widget ad
     ads banner prev next panel]]
 
+-- What the words of a name say of cookie banners; one that says two of the three is one, even if it
+-- is most of a short page.
+local BANNER = {}
+for says, words in pairs {
+    cookies = "cookie cookies onetrust cookiebot",
+    consent = "consent gdpr",
+    shape = "banner bar notice notification popup modal overlay dialog message alert prompt",
+} do
+    for word in words:gmatch("%S+") do
+        BANNER[word] = says
+    end
+end
+
 local NAMED = set_of "div section ul ol dl p table header td li"
 local HEADINGS = set_of "h1 h2 h3 h4 h5 h6"
 local SCOPES = set_of "article main blockquote figure"
 
 local MOST = 0.35       -- of all text: nothing that large is left out for its name
+local NEARLY_ALL = 0.8  -- of all text: the same for cookie banners
 local DENSE = 0.5       -- of a text that is in links
 local SMALL_FORM = 200  -- bytes
 local LARGE_FORM = 0.2  -- of all text
 
+-- Names may be of words in one, as in CookieBanner.
+local function is_banner(name)
+    local first
+    for word in name:gsub("(%l)(%u)", "%1 %2"):lower():gmatch("%w+") do
+        local says = BANNER[word]
+        if says and first and says ~= first then
+            return true
+        end
+        first = first or says
+    end
+    return false
+end
+
 local function kind_of(name)
+    if is_banner(name) then
+        return "banner"
+    end
     local kind
     for word in name:lower():gmatch("%w+") do
         if SURE[word] then
@@ -71,10 +101,11 @@ local function is_named_so(self, i)
         kind = kind_of(name)
         self.kinds[name] = kind
     end
-    if not kind or tree.lens[i] > MOST * self.total then
+    local most = kind == "banner" and NEARLY_ALL or MOST
+    if not kind or tree.lens[i] > most * self.total then
         return false
     end
-    return kind == "sure" or is_dense(tree, i)
+    return kind ~= "with_links" or is_dense(tree, i)
 end
 
 local function has_inside(tree, i, name)
