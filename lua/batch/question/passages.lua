@@ -109,8 +109,9 @@ local function cut(text, question, max_bytes)
     return join(list, is_chosen), true
 end
 
---- The passages that fit a question best, the best first; none that have no word of it, unless there
--- are no others: what is answered from a text of a few passages rests on these, in whatever words.
+--- The passages that fit a question best, the best first; none that have no word of it, unless
+-- there are no others: what is answered from a text of a few passages rests on these, in whatever
+-- words.
 -- @tparam string text in UTF-8
 -- @tparam string question
 -- @tparam integer max_passages
