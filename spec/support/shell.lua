@@ -61,6 +61,14 @@ function shell.has(program)
     return path ~= nil
 end
 
+--- Whether a command of the shell ends with 0.
+function shell.succeeds(command)
+    local pipe = assert(io.popen(("(%s) >/dev/null 2>&1 </dev/null; echo $?"):format(command)))
+    local code = pipe:read("*l")
+    pipe:close()
+    return code == "0"
+end
+
 shell.quote = quote
 
 return shell
