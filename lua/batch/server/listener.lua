@@ -39,7 +39,9 @@ function listener.parse(text)
         return nil, ('listen must be "host:port", "[address]:port" or "unix:/path", got "%s"')
             :format(text)
     end
-    return { host = host, port = tonumber(port), text = text }
+    -- A name that stands for loopback whatever a resolver says, or where there is none (RFC 6761).
+    local address = host:lower() == "localhost" and "127.0.0.1" or host
+    return { host = address, port = tonumber(port), text = text }
 end
 
 local function errors_are_values(_, _, why)
