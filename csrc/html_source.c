@@ -42,35 +42,38 @@ static void cut(struct cutter *cutter, const char *from, const char *to) {
 }
 
 static bool is_space(char byte) {
-    return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\f' || byte == '\r';
+    return (unsigned char)byte <= ' ' &&
+           (byte == ' ' || byte == '\n' || byte == '\t' || byte == '\f' || byte == '\r');
 }
 
 // Returns the place of the tag's end, and where its attributes become too many, or NULL. An
 // attribute is what follows white space outside of quotes.
 static const char *skip_tag(const char *at, const char *stop, const char **out_excess) {
     unsigned n_attributes = 0;
-    char quote = 0, last = 0;  // last: of what is no white space
+    char last = 0;  // of what is no white space
     bool was_gap = false;
     *out_excess = NULL;
-    for (; at < stop; at++) {
-        bool is_gap = !quote && (is_space(*at) || *at == '/');
-        if (quote)
-            quote = *at == quote ? 0 : quote;
-        else if (*at == '>')
-            return at;
-        else if ((*at == '"' || *at == '\'') && last == '=')
-            quote = *at;
-        else if (is_gap && !was_gap && last != '=' && ++n_attributes == MAX_ATTRIBUTES)
+    for (; at < stop && *at != '>'; at++) {
+        char byte = *at;
+        bool is_gap = is_space(byte) || byte == '/';
+        if ((byte == '"' || byte == '\'') && last == '=') {
+            at = memchr(at + 1, byte, (size_t)(stop - at - 1));
+            if (!at)
+                return stop;
+        } else if (is_gap && !was_gap && last != '=' && ++n_attributes == MAX_ATTRIBUTES) {
             *out_excess = at;
+        }
         was_gap = is_gap;
-        last = is_space(*at) ? last : *at;
+        last = is_space(byte) ? last : byte;
     }
     return at;
 }
 
+// The second character tells nearly all apart, and is looked at first for that.
 static bool begins_with(const char *at, const char *stop, const char *word) {
     size_t len = strlen(word);
-    return (size_t)(stop - at) >= len && strncasecmp(at, word, len) == 0;
+    return (size_t)(stop - at) >= len && (at[1] | 0x20) == word[1] &&
+           strncasecmp(at, word, len) == 0;
 }
 
 static bool is_tag(const char *at, const char *stop, const char *word) {

@@ -3,7 +3,9 @@
 --- References as addresses: what a link means on a page of a given address (RFC 3986, with the
 -- lenience of browsers). Knows nothing of documents.
 
-local byte, find = string.byte, string.find
+local has_any = require("batch.core").html.has_any
+
+local byte, find, sub = string.byte, string.find, string.sub
 
 local SLASH = byte "/"
 
@@ -99,21 +101,27 @@ local function resolve(base, reference)
         parts.fragment)
 end
 
--- What most references are made of: nothing to clean, no scheme but this one, no dots to take out.
-local PLAIN = "[%l/%d%u_.=?&%%#+,;~!$'()*@-]*$"
-local PLAIN_PATH = "^/?[%w_%%]" .. PLAIN
-local PLAIN_ADDRESS = "^https?://[%w.-]+:?%d*/" .. PLAIN
+-- Bytes that most references have none of: what has to be cleaned, and colons.
+local UNUSUAL = {}
+for code = 0, 255 do
+    local character = string.char(code)
+    UNUSUAL[#UNUSUAL + 1] = not find(character, "[%w/_.=?&%%#+,;~!$'()*@-]") and character or nil
+end
+UNUSUAL = table.concat(UNUSUAL)
 
--- Makes a function that gives the address of such a reference, or nil for any other.
+-- Makes a function that gives the address of a usual reference, with no dots to take out either, or
+-- nil for any other.
 local function shortcut(base)
     local origin = base.scheme and base.scheme .. ":" .. base.authority
     local folder = base.scheme and without_dots(base.path:match("^.*/") or "/")
     return function(reference)
         if find(reference, "/.", 1, true) then
             return nil
-        elseif origin and find(reference, PLAIN_PATH) then
+        elseif origin and find(reference, "^/?[%w_%%]") and not has_any(reference, UNUSUAL) then
             return (byte(reference, 1) == SLASH and origin or origin .. folder) .. reference
-        elseif find(reference, PLAIN_ADDRESS) then
+        end
+        local _, path_at = find(reference, "^https?://[%w.-]+:?%d*/")
+        if path_at and not has_any(sub(reference, path_at), UNUSUAL) then
             return reference
         end
     end

@@ -21,8 +21,7 @@ local function is_presentation(attributes)
     return attributes and (attributes.role == "presentation" or attributes.role == "none")
 end
 
---- Whether the table at node i holds data.
-local function is_data(tree, i)
+local function judge(tree, i)
     local names, lens = tree.names, tree.lens
     local n_rows, n_columns, widest, has_heading, has_code, is_long = 0, 0, 0, false, false, false
     if is_presentation(tree.texts[i]) then
@@ -48,6 +47,16 @@ local function is_data(tree, i)
         return n_rows > 1
     end
     return n_rows > 1 and widest > 1 and not has_code and not is_long
+end
+
+--- Whether the table at node i holds data. Asked more than once, and looked at once.
+local function is_data(tree, i)
+    local known = tree.tables or {}
+    tree.tables = known
+    if known[i] == nil then
+        known[i] = judge(tree, i)
+    end
+    return known[i]
 end
 
 local function span(text)
