@@ -3,13 +3,13 @@
 // A slot is a userdata, so that it comes back whatever becomes of the fetch that took it: given
 // back, raised through, stopped by its time-out, or collected with its state.
 //
-//   http.enter(key, url, {limit =, delay =, lasts =, who =}) -> slot; or false and the seconds
-//   after
-//     which to come back; or nil, message, hint, kind for what is no URL
-//   slot:run(f, ...) -> what f returns, with the slot given back whatever happens; raises what f
-//   does slot:leave(), also __gc and __close http.address(url) -> the URL as it would be requested,
-//   without its fragment, and its host with
-//     the port; or nil, message, hint, kind
+//   http.enter(key, url, {limit =, delay =, lasts =, who =}) -> slot
+//     or false and the seconds after which to come back
+//     or nil, message, hint, kind for what is no URL
+//   slot:run(f, ...) -> what f returns, with the slot given back whatever happens
+//   slot:leave(), also __gc and __close
+//   http.address(url) -> the URL as it would be requested, without its fragment, and its host
+//     with the port; or nil, message, hint, kind
 
 #include "lhosts.h"
 

@@ -32,6 +32,12 @@ static int function_now(lua_State *L) {
     return 1;
 }
 
+// monotime() → seconds since some moment, whatever becomes of the wall clock: for waiting
+static int function_monotime(lua_State *L) {
+    lua_pushnumber(L, (double)clock_mono_us(NULL) / 1e6);
+    return 1;
+}
+
 // poll_fd(fd, seconds) → whether it is readable; false, "interrupted" after a caught signal
 static int function_poll_fd(lua_State *L) {
     struct pollfd poll_fd = {.fd = (int)luaL_checkinteger(L, 1), .events = POLLIN};
@@ -145,6 +151,7 @@ static int clock_method_now(lua_State *L) {
 
 const luaL_Reg lprocess_functions[] = {
     {"now", function_now},
+    {"monotime", function_monotime},
     {"poll_fd", function_poll_fd},
     {"catch_signals", function_catch_signals},
     {"caught", function_caught},

@@ -22,6 +22,18 @@ local function gated(target)
 end
 
 -- Every error is of one shape, and tells what may be done about it.
+-- A gate that opens at the end of the test, and its runner closes.
+local function shut_gate()
+    local path = os.tmpname()
+    os.remove(path)
+    finally(function()
+        io.open(path, "w"):close()
+        worker.close_all()
+        os.remove(path)
+    end)
+    return path
+end
+
 local function code_of(status, answer)
     if answer.error then
         local fault = answer.error
@@ -137,13 +149,7 @@ describe("a submit over HTTP", function()
     end)
 
     it("meets the caps", function()
-        local gate = os.tmpname()
-        os.remove(gate)
-        finally(function()
-            io.open(gate, "w"):close()
-            worker.close_all()
-            os.remove(gate)
-        end)
+        local gate = shut_gate()
         local web = client.open { fetch = gated, targets_per_job = 2, jobs_total = 2 }
         assert.same({ 422, "too_many_targets" }, { code_of(web:submit("a", "b", "c")) })
         assert.equal(202, (web:submit("gate:" .. gate)))
@@ -246,13 +252,7 @@ describe("a job over HTTP", function()
     end)
 
     it("whose lease has lapsed while it waits can be cancelled", function()
-        local gate = os.tmpname()
-        os.remove(gate)
-        finally(function()
-            io.open(gate, "w"):close()
-            worker.close_all()
-            os.remove(gate)
-        end)
+        local gate = shut_gate()
         local web = client.open { fetch = gated, ttl = 0.05 }
         local _, answer = web:submit("gate:" .. gate)
         worker.pause(0.06)
@@ -289,13 +289,7 @@ describe("a job over HTTP", function()
     end)
 
     it("is cancelled once", function()
-        local gate = os.tmpname()
-        os.remove(gate)
-        finally(function()
-            io.open(gate, "w"):close()
-            worker.close_all()
-            os.remove(gate)
-        end)
+        local gate = shut_gate()
         local web = client.open { fetch = gated }
         local _, answer = web:submit("gate:" .. gate)
         local status, cancelled = web:send("DELETE /v1/batches/" .. answer.id)
@@ -444,13 +438,7 @@ describe("the API", function()
 
     it("lets nobody wait for a live job while it closes", function()
         local web = client.open { fetch = gated }
-        local gate = os.tmpname()
-        os.remove(gate)
-        finally(function()
-            io.open(gate, "w"):close()
-            worker.close_all()
-            os.remove(gate)
-        end)
+        local gate = shut_gate()
         local _, answer = web:submit("gate:" .. gate)
         web.api:close()
         local path = "GET /v1/batches/" .. answer.id

@@ -70,6 +70,23 @@ describe("a notifier that blocks", function()
         assert.is_true(seconds < 0.1)
     end)
 
+    it("goes on waking when the wall clock is set back by hours", function()
+        local now = core.now
+        finally(function() core.now = now end)
+        local runner = fresh.runner { executor = "manual" }
+        local wakes = notifier.new(runner)
+        local id = wakes:call("submit", "ann", fresh.targets(2))
+        for i, hours in ipairs { 0, -2 } do
+            core.now = function() return now() + hours * 3600 end
+            local mark = runner:read_json(id, {}).mark
+            runner:finish(assert(runner:take()), "x")
+            local began = core.monotime()
+            assert.is_true(wakes:wait(id, mark, 5))
+            assert.is_true(core.monotime() - began < 4, i)
+            runner:wait(id, 0)
+        end
+    end)
+
     it("sees the first target begin", function()
         local runner = fresh.runner()
         local wakes = notifier.new(runner)

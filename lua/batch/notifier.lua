@@ -34,11 +34,11 @@ local function blocking_condition(self)
         condition.is_signalled = true
     end
     function condition.wait(_, seconds)
-        local deadline = core.now() + (seconds or 3600)
+        local deadline = core.monotime() + (seconds or 3600)
         condition.is_signalled = false
         repeat
             local pause = self:dispatch()
-            local left = math.max(deadline - core.now(), 0)
+            local left = math.max(deadline - core.monotime(), 0)
             if not condition.is_signalled and left > 0 then
                 core.poll_fd(self._runner:fd(), math.min(left, pause or left))
             end
@@ -101,11 +101,11 @@ end
 -- @tparam number seconds at most
 -- @treturn boolean whether it has changed; false when the time is up, or waiting was stopped
 function waiter_methods:wait(mark, seconds)
-    local deadline = core.now() + seconds
+    local deadline = core.monotime() + seconds
     self.mark, self.has_changed = mark, false
     join(self.notifier, self)
     while not self.has_changed and not self.notifier._is_stopped do
-        local left = deadline - core.now()
+        local left = deadline - core.monotime()
         if left <= 0 or core.caught() then
             break
         end
@@ -171,13 +171,13 @@ function methods:dispatch()
     if not self._has_changed or self._n_waiters == 0 then
         return nil
     end
-    local began_at = core.now()
+    local began_at = core.monotime()
     if began_at < self._look_at then
         return self._look_at - began_at
     end
     -- A store that cannot be read is looked at again.
     self._has_changed = not look(self)
-    local ended_at = core.now()
+    local ended_at = core.monotime()
     self._look_at = ended_at + math.max((ended_at - began_at) / MAX_SHARE, MIN_PAUSE_SECONDS)
     return self._has_changed and self._look_at - ended_at or nil
 end

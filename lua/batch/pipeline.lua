@@ -15,6 +15,7 @@ local BUSY = { [429] = true, [503] = true }
 local TRY_AGAIN = { [408] = true, [500] = true, [502] = true, [504] = true }
 local TRY_AGAIN_KINDS = { connect = true, resolve = true }
 
+local ABANDONED_AFTER = 10 -- seconds; twice what the core gives a fetch past its deadline
 local FIRST_PAUSE = 0.5 -- seconds, doubled from one attempt to the next
 
 local clients = {} -- settings.key → client
@@ -93,8 +94,8 @@ local function enter(settings, url, ctx)
     return http.enter(settings.key, url, {
         limit = settings.per_host,
         delay = settings.per_host_delay,
-        lasts = settings.attempts * (settings.client.timeout + 2 * FIRST_PAUSE
-            * 2 ^ settings.attempts),
+        -- A thread that is given up never leaves; it is, some seconds after the deadline.
+        lasts = ctx.deadline and math.max(ctx.deadline - os.time(), 0) + ABANDONED_AFTER or nil,
         who = ("%s %s"):format(tostring(ctx.job), tostring(ctx.idx)),
     })
 end

@@ -25,9 +25,6 @@ local DEFECT_PAUSE_SECONDS = 1
 local EXIT_CLEAN, EXIT_CUT_OFF, EXIT_USAGE, EXIT_ADDRESS = 0, 1, 2, 3
 local EXITS = { invalid = EXIT_USAGE, address = EXIT_ADDRESS }
 
-local methods = {}
-local metatable = { __name = "service", __index = methods }
-
 local function log(self, level, message, fields)
     self._log:write(level, message, fields)
 end
@@ -214,11 +211,11 @@ local function loop(self)
 end
 
 local function new(config, parts)
-    local self = setmetatable({
+    local self = {
         _log = parts.log, _load = parts.load, _fields = parts.fields, _cq = cqueues.new(),
         _callers = parts.callers, _started = config.server, _signals = signals.catch(),
         _grace = config.server.shutdown_grace, _tend_now = condition.new(), _is_closing = false,
-    }, metatable)
+    }
     self._api = api.new {
         identify = function(request)
             return self._callers:identify(request.header "authorization")

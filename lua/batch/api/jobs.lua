@@ -131,12 +131,12 @@ end
 -- Waits until a job changes, the time is up, nobody waits for the answer any more, or all waiting
 -- is stopped, of which only an early end tells.
 local function wait_in_turns(api, request, id, mark, seconds)
-    local end_at = core.now() + seconds
+    local end_at = core.monotime() + seconds
     local is_gone = request.is_gone or function() return false end
     repeat
-        local turn_end_at = math.min(core.now() + LOOK_SECONDS, end_at)
-        local has_changed = api.notifier:wait(id, mark, turn_end_at - core.now())
-        local is_over = has_changed or core.now() < turn_end_at or turn_end_at == end_at
+        local turn_end_at = math.min(core.monotime() + LOOK_SECONDS, end_at)
+        local has_changed = api.notifier:wait(id, mark, turn_end_at - core.monotime())
+        local is_over = has_changed or core.monotime() < turn_end_at or turn_end_at == end_at
     until is_over or is_gone()
 end
 
