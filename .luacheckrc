@@ -6,4 +6,6 @@ self = false
 
 files["spec/**/*_spec.lua"] = { std = "+busted" }
 files["lua/batch/openresty.lua"] = { std = "+ngx_lua" }
+files["lua/batch/openresty/*.lua"] = { std = "+ngx_lua" }
+files["examples/openresty/*.lua"] = { std = "+ngx_lua" }
 files["**/*.rockspec"] = { std = "+rockspec" }

@@ -38,19 +38,22 @@ local function load_module(name)
     return check_fetch_table(value, ("module '%s'"):format(name))
 end
 
+-- The functions of a fetch, in this state.
+local function load_fetch(fetch)
+    if type(fetch) == "string" then
+        return load_module(fetch)
+    end
+    return check_fetch_table(fetch, "table")
+end
+
 -- How the workers' states get their fetch: by a module's name, or carried. Also its check, which
 -- runs here.
 local function prepare_fetch(fetch)
-    if type(fetch) == "string" then
-        local module, message = load_module(fetch)
-        if not module then
-            return nil, message
-        end
-        return { kind = "module", source = fetch, check = module.check }
-    end
-    local parts, message = check_fetch_table(fetch, "table")
+    local parts, message = load_fetch(fetch)
     if not parts then
         return nil, message
+    elseif type(fetch) == "string" then
+        return { kind = "module", source = fetch, check = parts.check }
     end
     local carried = fetch
     if type(fetch) == "table" then
@@ -67,7 +70,8 @@ end
 local NO_FETCH = { kind = "module", source = "" }
 
 -- Opens a runner after the fields were checked. inner: what users do not set: `clock`, a virtual
--- one for tests; `patience`, the seconds that a locked store is waited for.
+-- one for tests; `patience`, the seconds that a locked store is waited for; `check`, that of a
+-- fetch which runs in this state.
 local function open(config, executor, inner, is_fetch_given)
     local fetch, message = NO_FETCH, nil
     if executor == "threads" or is_fetch_given then
@@ -94,7 +98,7 @@ local function open(config, executor, inner, is_fetch_given)
     return runner.new(handle, {
         hooks = config.hooks,
         log = config.log,
-        check = fetch.check,
+        check = inner.check or fetch.check,
         is_manual = executor == "manual",
     })
 end
@@ -176,7 +180,10 @@ return {
     end,
 
     -- For event loops, which must not wait: locks are waited for so many seconds at most.
-    _new_with_patience = function(config, seconds)
-        return check_and_open(config, nil, { patience = seconds })
+    _new_with_patience = function(config, seconds, check)
+        return check_and_open(config, nil, { patience = seconds, check = check })
     end,
+
+    -- Gives the table of functions that a fetch is, or nil and a sentence.
+    _load_fetch = load_fetch,
 }

@@ -49,6 +49,7 @@ local function new(parts)
         settings = parts.settings,
         prefix = parts.prefix or "",
         is_closing = false,
+        is_dismissing = false,
         _absent_code = "store",
     }, metatable)
 end
@@ -68,12 +69,19 @@ function methods:detach(code, why)
     self._absent_code, self._absent_why = code, why
 end
 
---- From now on submits are refused, and streams end.
-function methods:close()
-    self.is_closing = true
+--- From now on nobody is kept waiting: waits are answered at once, and streams end. Another process
+-- goes on with the jobs; the rest is answered as before.
+function methods:dismiss()
+    self.is_dismissing = true
     if self.notifier then
         self.notifier:stop()
     end
+end
+
+--- From now on submits are refused, and nobody is kept waiting.
+function methods:close()
+    self.is_closing = true
+    self:dismiss()
 end
 
 --- The answer where a runner is needed and there is none.

@@ -53,6 +53,7 @@ end
 -- The functions are carried to the states of workers, so they hold plain data and modules only.
 local function bind(settings)
     return {
+        blocks = true, -- its thread, while it waits for a host: no event loop can run it
         setup = function()
             pipeline.open(settings)
         end,
@@ -71,7 +72,7 @@ end
 --- Makes a fetch table for `batch.new{fetch = …}` with settings of its own.
 -- @tparam[opt] table options the fields of a configuration's [fetch] block: durations in seconds or
 -- as text, sizes in bytes or as text; 0 and absence take the default
--- @treturn[1] table `{setup, fetch, teardown, check}`
+-- @treturn[1] table `{setup, fetch, teardown, check, blocks}`
 -- @treturn[2] nil
 -- @treturn[2] string which field is wrong, the rule and the value
 -- @treturn[2] string `invalid`

@@ -163,6 +163,19 @@ local function rank_of(level)
     return RANKS[level] or error(("unknown log level '%s'"):format(shown(level)), 3)
 end
 
+--- What a line says after its time and level, for hosts whose log has its own of these.
+-- @tparam string message
+-- @tparam[opt] table given as for `write`
+-- @treturn string `message name=value …`
+local function describe(message, given)
+    local names, values = in_order(given or {})
+    local words = { harmless(message:gsub("%c", escape_byte)) }
+    for i, name in ipairs(names) do
+        words[i + 1] = name .. "=" .. logfmt_value(values[name])
+    end
+    return table.concat(words, " ")
+end
+
 local methods = {}
 local metatable = { __name = "batch.log", __index = methods }
 
@@ -215,4 +228,4 @@ local function new(options)
 end
 
 --- @export
-return { new = new }
+return { new = new, describe = describe }

@@ -58,6 +58,7 @@ local function new(runner, new_condition)
         _runner = runner,
         _watched = {}, -- id → the set of waiters that wait for it now
         _n_waiters = 0,
+        _n_calls = 0,
         _look_at = 0,
         _has_changed = false,
         _is_stopped = false,
@@ -75,15 +76,23 @@ function methods:call(method, ...)
     local condition, answer = self._new_condition(), nil
     local is_begun, message, code = self._runner["begin_" .. method](self._runner, function(...)
         answer = pack(...)
+        self._n_calls = self._n_calls - 1
         condition:signal()
     end, ...)
     if not is_begun then
         return nil, message, code
     end
+    self._n_calls = self._n_calls + 1
     while not answer do
         condition:wait()
     end
     return unpack(answer, 1, answer.n)
+end
+
+--- Counts the calls that have no answer yet.
+-- @treturn integer
+function methods:calls()
+    return self._n_calls
 end
 
 local function join(self, waiter)

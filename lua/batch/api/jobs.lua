@@ -156,10 +156,10 @@ local function read(api, request, context)
     local query = context.query
     local page, message, code = true, nil, nil
     if query.wait > 0 then
-        local was_closing = api.is_closing
+        local was_dismissing = api.is_dismissing
         page, message, code = wait_for_change(api, request, context)
         -- Answered at once, who waits in a loop would ask again at once.
-        if page and was_closing and not TERMINAL[page.status] then
+        if page and was_dismissing and not TERMINAL[page.status] then
             return answers.refusal("closing", answers.CLOSING)
         end
     end

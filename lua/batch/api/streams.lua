@@ -54,7 +54,7 @@ local function results(api, _, context)
                 return table.concat(this.targets, "\n") .. "\n"
             elseif is_last(this) or not follow then
                 return nil
-            elseif api.is_closing then
+            elseif api.is_dismissing then
                 answers.break_off(answers.CLOSING)
             end
             waiter:wait(this.mark, HEARTBEAT_SECONDS)
@@ -101,7 +101,7 @@ local function events(api, request, context)
                 return chunk .. ("event: job\ndata: %s\n\n"):format(this.job)
             elseif chunk ~= "" then
                 return chunk
-            elseif api.is_closing then
+            elseif api.is_dismissing then
                 return nil -- the client connects again, and finds where it was
             elseif not waiter:wait(this.mark, HEARTBEAT_SECONDS) then
                 return ":\n\n"

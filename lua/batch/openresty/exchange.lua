@@ -1,0 +1,143 @@
+-- SPDX-License-Identifier: MIT
+
+--- One request of nginx as the table that the API reads, and the API's answer as nginx sends it.
+-- Knows neither jobs nor the runner.
+
+-- What an address may hold as it is, but for %, which is escaped here and nothing else was.
+local function escape(byte)
+    return ("%%%02X"):format(byte:byte())
+end
+
+-- The normalised path below the prefix, encoded again.
+local function path_below(prefix)
+    local path = ngx.var.uri
+    if path:sub(1, #prefix) == prefix then
+        path = path:sub(#prefix + 1)
+    end
+    return (path:gsub("[%%?#%c\128-\255 ]", escape))
+end
+
+local function header_reader()
+    local headers
+    return function(name)
+        headers = headers or ngx.req.get_headers(0)
+        local value = headers[name]
+        return type(value) == "table" and table.concat(value, ", ") or value
+    end
+end
+
+-- A body that nginx has put into a file, because it was larger than client_body_buffer_size.
+local function read_file(path, max_bytes)
+    local file = io.open(path, "rb")
+    if not file then
+        return nil, "broken"
+    end
+    local body, why = nil, "too_large"
+    if file:seek "end" <= max_bytes then
+        file:seek "set"
+        body, why = file:read "*a", "broken"
+    end
+    file:close()
+    return body, why
+end
+
+local function read_body(max_bytes)
+    local is_read = pcall(ngx.req.read_body)
+    if not is_read then
+        return nil, "broken"
+    end
+    local body, path = ngx.req.get_body_data(), ngx.req.get_body_file()
+    if path then
+        return read_file(path, max_bytes)
+    elseif body and #body > max_bytes then
+        return nil, "too_large"
+    end
+    return body or ""
+end
+
+--- Makes the table of the request that is being answered.
+-- @tparam string prefix what stands before the API's own addresses
+-- @treturn table request
+local function request(prefix)
+    local self = {
+        method = ngx.req.get_method(), path = path_below(prefix), query = ngx.var.args,
+        header = header_reader(), read_body = read_body, peer = ngx.var.remote_addr,
+    }
+    -- Works where lua_check_client_abort is on; else a client that left is noticed by writing.
+    self.is_gone = function() return self.has_left end
+    return self
+end
+
+local function send_head(response)
+    ngx.status = response.status
+    for name, value in pairs(response.headers) do
+        ngx.header[name] = value
+    end
+end
+
+local function send_text(request_, response)
+    ngx.header.content_length = #response.body
+    if request_.method == "HEAD" then
+        ngx.send_headers()
+    else
+        ngx.print(response.body)
+    end
+end
+
+-- Chunk by chunk, each when the one before is on its way. Returns whether the client got all.
+local function send_stream(response)
+    ngx.send_headers()
+    ngx.flush(true)
+    for chunk in response.body do
+        if not (ngx.print(chunk) and ngx.flush(true)) then
+            return false
+        end
+    end
+    return true
+end
+
+local function finish(response)
+    local f = response.finish
+    response.finish = nil
+    if f then
+        f()
+    end
+end
+
+-- A client must see that something is missing: the connection is cut, without a proper end.
+local function cut_off(log, raised)
+    if type(raised) ~= "table" then
+        log("error", "internal error", { detail = raised })
+    else
+        log("warn", "an answer was broken off", { detail = tostring(raised) })
+    end
+    return ngx.exit(ngx.ERROR)
+end
+
+local function traceback(raised)
+    return type(raised) == "table" and raised or debug.traceback(tostring(raised), 2)
+end
+
+--- Sends an answer.
+-- @tparam table request_ as `request` made it
+-- @tparam table response
+-- @tparam function log as in `batch.new`
+local function respond(request_, response, log)
+    send_head(response)
+    if type(response.body) == "string" then
+        return send_text(request_, response)
+    end
+    ngx.on_abort(function()
+        request_.has_left = true
+        finish(response)
+        ngx.exit(499)
+    end)
+    local is_fine, raised = xpcall(send_stream, traceback, response)
+    finish(response)
+    if not is_fine then
+        return cut_off(log, raised)
+    end
+end
+
+--- @export
+return { request = request, respond = respond }

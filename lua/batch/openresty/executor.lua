@@ -1,0 +1,183 @@
+-- SPDX-License-Identifier: MIT
+
+--- Light threads that take targets, fetch them, and finish them. Each works in a timer of its own,
+-- which another one replaces after about a thousand targets: what a fetch takes from its timer's
+-- pool is given back with the timer. The fetch runs in a child of that thread, so that it can be
+-- stopped when its time is up.
+
+local condition = require "batch.openresty.condition"
+local context = require "batch.openresty.context"
+local core = require "batch.core"
+
+local TARGETS_PER_TIMER = 1000
+-- A timer that did not start, for want of connections, say, is asked for again after so long.
+local START_PATIENCE_SECONDS = 1
+
+local methods = {}
+local metatable = { __name = "executor", __index = methods }
+
+local function traceback(raised)
+    return debug.traceback(tostring(raised), 2)
+end
+
+-- A fetch and its verdict ------------------------------------------------------------------------
+
+local function report_raise(self, task, trace)
+    self._log("error", "fetch raised an error",
+        { job = task.job, idx = task.idx, url = task.url, detail = trace })
+end
+
+local function conclude(self, errand, is_fine, ...)
+    if errand.is_given_up then
+        return
+    end
+    errand.is_done = true
+    self._stalls:leave(errand.task)
+    if is_fine then
+        self._runner:finish(errand.task, ...)
+    else
+        report_raise(self, errand.task, (...))
+        self._runner:fail(errand.task, "internal error")
+    end
+end
+
+-- The child's body. Nothing but a defect of this file raises out of it.
+local function fetch(self, slot, errand)
+    local task = errand.task
+    local target = { url = task.url, options = task.options }
+    conclude(self, errand, xpcall(self._fetch, traceback, target, errand.context))
+    slot.settled:signal()
+end
+
+-- The target's time is up, or the worker's: the fetch is stopped, if it can be, and what it still
+-- returns is dropped.
+local function give_up(self, errand, thread)
+    errand.is_given_up = true
+    errand.context:give_up()
+    ngx.thread.kill(thread)
+    self._stalls:leave(errand.task)
+    if not self._is_cut then
+        self._runner:fail(errand.task, "timed out")
+    end
+end
+
+local function run(self, slot, task)
+    local errand = { task = task, context = context.new(self._runner, task) }
+    self._stalls:enter(task)
+    local thread = ngx.thread.spawn(fetch, self, slot, errand)
+    while not errand.is_done and not self._is_cut do
+        local left = task.deadline - core.now()
+        if left <= 0 then
+            break
+        end
+        slot.settled:wait(left)
+    end
+    if errand.is_done then
+        ngx.thread.wait(thread)
+        return true
+    end
+    give_up(self, errand, thread)
+    return false
+end
+
+-- The light threads ------------------------------------------------------------------------------
+
+local start
+
+-- Returns whether the next target may come to this timer as well.
+local function work_once(self, slot, task)
+    self._turns:signal_one() -- there may be more than one
+    self._n_busy = self._n_busy + 1
+    local is_whole = run(self, slot, task)
+    self._n_busy = self._n_busy - 1
+    slot.n_targets = slot.n_targets + 1
+    return is_whole and slot.n_targets < TARGETS_PER_TIMER
+end
+
+local function work(premature, self, slot, generation)
+    if premature or self._is_leaving then
+        return
+    end
+    slot.generation, slot.n_targets, slot.is_starting = generation, 0, false
+    while slot.generation == generation and not self._is_leaving do
+        local task = self._runner:take()
+        if not task then
+            self._turns:wait()
+        elseif not work_once(self, slot, task) then
+            start(self, slot) -- goes on itself until the other one is there
+        end
+    end
+end
+
+-- Gives a slot a new timer, unless one is on its way.
+function start(self, slot)
+    local now = core.monotime()
+    if slot.is_starting and now - slot.started_at < START_PATIENCE_SECONDS then
+        return
+    end
+    slot.n_timers = slot.n_timers + 1
+    slot.started_at = now
+    local is_started, message = ngx.timer.at(0, function(premature, ...)
+        local is_fine, trace = xpcall(work, traceback, premature, ...)
+        if not is_fine then
+            self._log("error", "a light thread failed", { detail = trace })
+            slot.generation = nil
+        end
+    end, self, slot, slot.n_timers)
+    slot.is_starting = is_started ~= nil
+    if not is_started then
+        self._log("warn", "no timer for a light thread", { detail = message })
+    end
+end
+
+--- Makes an executor; `start` begins its work.
+-- @tparam table parts `runner` (manual), `fetch`, `workers`, `log`, `stalls`
+-- @treturn executor
+local function new(parts)
+    local self = {
+        _runner = parts.runner, _fetch = parts.fetch, _log = parts.log, _stalls = parts.stalls,
+        _turns = condition.new(), _slots = {}, _n_busy = 0, _is_leaving = false, _is_cut = false,
+    }
+    for i = 1, parts.workers do
+        self._slots[i] = { n_timers = 0, started_at = 0, settled = condition.new() }
+    end
+    return setmetatable(self, metatable)
+end
+
+--- Starts the light threads that are not there: all of them, or those whose timer was refused.
+function methods:start()
+    for _, slot in ipairs(self._slots) do
+        if not slot.generation then
+            start(self, slot)
+        end
+    end
+end
+
+--- Wakes a light thread, for a target may be taken.
+function methods:wake()
+    self._turns:signal_one()
+    self:start()
+end
+
+--- Counts the targets that are being fetched.
+-- @treturn integer
+function methods:busy()
+    return self._n_busy
+end
+
+--- Takes nothing more; what is being fetched goes on.
+function methods:leave()
+    self._is_leaving = true
+    self._turns:signal()
+end
+
+--- Stops what is being fetched; those targets go back to the store.
+function methods:cut()
+    self._is_cut = true
+    for _, slot in ipairs(self._slots) do
+        slot.settled:signal()
+    end
+end
+
+--- @export
+return { new = new }

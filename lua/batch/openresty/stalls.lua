@@ -1,0 +1,90 @@
+-- SPDX-License-Identifier: MIT
+
+--- Finds fetches that block the event loop: while one does, no request is answered. A fetch that
+-- ends in the same round of the loop in which it blocked is told by name; where it goes on, by a
+-- pulse that came late, it is one of those that were being fetched.
+
+local core = require "batch.core"
+
+local TOO_LONG_SECONDS = 0.1
+local PULSE_SECONDS = 0.1
+local MAX_NAMED = 5
+
+local methods = {}
+local metatable = { __name = "stalls", __index = methods }
+
+-- How long this round of the loop has been going on: nginx reads its clock once for each.
+local function round_seconds()
+    return core.now() - ngx.now()
+end
+
+local function report(self, seconds, fields)
+    self._told_at = core.monotime()
+    fields.seconds = math.floor(seconds * 1000) / 1000
+    self._log("warn", "the event loop was blocked by a fetch", fields)
+end
+
+local function report_suspects(self, seconds)
+    local names = {}
+    for task in pairs(self._tasks) do
+        if #names < MAX_NAMED then
+            names[#names + 1] = ("%s/%d"):format(task.job, task.idx)
+        end
+    end
+    report(self, seconds, { one_of = table.concat(names, " "), inflight = self._n_tasks })
+end
+
+local beat
+
+local function arm(self)
+    self._is_beating = true
+    self._due_at = core.monotime() + PULSE_SECONDS
+    if not ngx.timer.at(PULSE_SECONDS, beat, self) then
+        self._is_beating = false -- the worker is leaving
+    end
+end
+
+function beat(premature, self)
+    local late = core.monotime() - self._due_at
+    local is_told = self._told_at > self._due_at - PULSE_SECONDS
+    if late > TOO_LONG_SECONDS and self._n_tasks > 0 and not is_told and not premature then
+        report_suspects(self, late)
+    end
+    if self._n_tasks > 0 and not premature then
+        arm(self)
+    else
+        self._is_beating = false
+    end
+end
+
+--- Makes what watches for stalls.
+-- @tparam function log as in `batch.new`
+-- @treturn stalls
+local function new(log)
+    return setmetatable({ _log = log, _tasks = {}, _n_tasks = 0, _told_at = 0 }, metatable)
+end
+
+--- A fetch begins.
+-- @tparam table task
+function methods:enter(task)
+    self._tasks[task] = true
+    self._n_tasks = self._n_tasks + 1
+    if not self._is_beating then
+        arm(self)
+    end
+end
+
+--- A fetch has ended.
+-- @tparam table task
+function methods:leave(task)
+    self._tasks[task] = nil
+    self._n_tasks = self._n_tasks - 1
+    local seconds = round_seconds()
+    if seconds > TOO_LONG_SECONDS then
+        report(self, seconds, { job = task.job, idx = task.idx, url = task.url })
+        ngx.update_time() -- the next one to end is not to blame
+    end
+end
+
+--- @export
+return { new = new }
