@@ -13,7 +13,7 @@ local layers = {
     -- pthread only for its atfork handlers: a lock must not live on in a child.
     { name = "owner", owns = "owner place", sees = "base", knows = "pthread" },
     { name = "store", owns = "store rows", sees = "base rules owner", knows = "libcrypto sqlite" },
-    { name = "queue", owns = "commit events readers threads",
+    { name = "queue", owns = "commit events bell readers threads",
         sees = "base rules owner store", knows = "pthread" },
     { name = "hands", owns = "workers", sees = "base queue", knows = "pthread" },
     { name = "runner", owns = "runner task job_live",

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// A list under its own lock. The descriptor is written only when the list stops being empty.
+// A list under its own lock. The descriptor is written, and the bell rung, only when the list stops
+// being empty.
 
 #include "events.h"
 
-#include "status.h"
+#include "bell.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,10 +21,15 @@ struct events {
     struct event *last;
     size_t count;
     uint64_t n_dropped;
-    bool has_change;
+    unsigned waiting_once;  // a bit for each kind of which one waits, and no second one may
     _Atomic unsigned wanted;
     int fd;
+    struct bell_door door;
+    int bell_fd;   // -1: nobody is there
+    bool is_rung;  // and nobody has heard it
 };
+
+enum { COALESCED = 1u << EVENT_CHANGE | 1u << EVENT_TURN };
 
 int events_open(unsigned wanted, struct events **out_events) {
     *out_events = NULL;
@@ -35,6 +42,7 @@ int events_open(unsigned wanted, struct events **out_events) {
         return STATUS_STORE;
     }
     events->wanted = wanted;
+    events->door.fd = events->bell_fd = -1;
     pthread_mutex_init(&events->lock, NULL);
     *out_events = events;
     return STATUS_OK;
@@ -49,6 +57,8 @@ void events_close(struct events *events) {
         free(event);
     }
     close(events->fd);
+    bell_close_door(&events->door);
+    bell_hang_up(events->bell_fd);
     pthread_mutex_destroy(&events->lock);
     free(events);
 }
@@ -89,6 +99,15 @@ static struct event *copy_event(const struct event *event) {
     return copy;
 }
 
+static void ring_locked(struct events *events) {
+    bool is_heard = events->bell_fd >= 0 && bell_ring(events->bell_fd);
+    if (!is_heard) {
+        bell_hang_up(events->bell_fd);
+        events->bell_fd = -1;
+    }
+    events->is_rung = !is_heard;
+}
+
 static void append_locked(struct events *events, struct event *event) {
     if (events->last)
         events->last->next = event;
@@ -99,26 +118,28 @@ static void append_locked(struct events *events, struct event *event) {
         uint64_t one = 1;
         ssize_t n = write(events->fd, &one, sizeof one);
         (void)n;  // it cannot fill up: it is reset before the list is empty again
+        if (events->bell_fd >= 0)
+            ring_locked(events);
     }
 }
 
 static void add_copy_locked(struct events *events, const struct event *event) {
-    bool is_change = event->kind == EVENT_CHANGE;
+    unsigned once = COALESCED & 1u << event->kind;
     // Whoever misses a change would miss it for good, so that one finds room in a full list too.
-    bool has_room = is_change || events->count < EVENTS_MAX_WAITING;
+    bool has_room = once || events->count < EVENTS_MAX_WAITING;
     struct event *copy = has_room ? copy_event(event) : NULL;
     if (copy)
         append_locked(events, copy);
     else
         events->n_dropped++;
-    events->has_change |= is_change && copy;
+    events->waiting_once |= copy ? once : 0;
 }
 
 void events_add(struct events *events, const struct event *event) {
     if (!events_wants(events, event->kind))
         return;
     pthread_mutex_lock(&events->lock);
-    if (event->kind != EVENT_CHANGE || !events->has_change)
+    if (!(events->waiting_once >> event->kind & 1))
         add_copy_locked(events, event);
     pthread_mutex_unlock(&events->lock);
 }
@@ -135,8 +156,7 @@ struct event *events_take(struct events *events) {
     struct event *event = events->first;
     if (event) {
         events->first = event->next;
-        if (event->kind == EVENT_CHANGE)
-            events->has_change = false;
+        events->waiting_once &= ~(1u << event->kind);
         if (--events->count == 0) {
             uint64_t count;
             events->last = NULL;
@@ -150,6 +170,48 @@ struct event *events_take(struct events *events) {
 
 int events_fd(const struct events *events) {
     return events->fd;
+}
+
+// What takes its time in the file system happens outside of the lock.
+int events_open_bell(struct events *events, char out_path[EVENTS_PATH_SIZE], struct fault *fault) {
+    struct bell_door door;
+    int status = bell_open_door(&door, fault);
+    if (status)
+        return status;
+    snprintf(out_path, EVENTS_PATH_SIZE, "%s", door.address.sun_path);
+    pthread_mutex_lock(&events->lock);
+    struct bell_door former = events->door;
+    events->door = door;
+    pthread_mutex_unlock(&events->lock);
+    bell_close_door(&former);
+    return STATUS_OK;
+}
+
+int events_answer_bell(struct events *events, struct fault *fault) {
+    int fd;
+    pthread_mutex_lock(&events->lock);
+    struct bell_door door = events->door;
+    int former_fd = events->bell_fd;
+    int status = bell_accept(&door, &fd, fault);
+    if (!status) {
+        events->door.fd = -1;
+        events->bell_fd = fd;
+        // What the former connection was told may not have been read there.
+        if (events->count > 0 || events->is_rung || former_fd >= 0)
+            ring_locked(events);
+    }
+    pthread_mutex_unlock(&events->lock);
+    if (status)
+        return status;
+    bell_hang_up(former_fd);
+    bell_close_door(&door);
+    return STATUS_OK;
+}
+
+void events_ring(struct events *events) {
+    pthread_mutex_lock(&events->lock);
+    ring_locked(events);
+    pthread_mutex_unlock(&events->lock);
 }
 
 uint64_t events_dropped(struct events *events) {

@@ -8,13 +8,14 @@
 #define BATCH_EVENTS_H
 
 #include "job.h"
+#include "status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 // Enough for some seconds of a busy runner that nobody polls; about 3 MiB when full.
-enum { EVENTS_MAX_WAITING = 16384 };
+enum { EVENTS_MAX_WAITING = 16384, EVENTS_PATH_SIZE = 128 };
 
 enum event_kind {
     EVENT_DEPTH,
@@ -25,6 +26,7 @@ enum event_kind {
     EVENT_LOG,
     EVENT_CHANGE,  // the store has changed, by this process or another; at most one waits
     EVENT_ANSWER,  // a call that nobody waited for has its end
+    EVENT_TURN,    // targets may be taken; at most one waits
     EVENT_N_KINDS,
 };
 
@@ -70,6 +72,20 @@ void events_put(struct events *events, struct event *event);
 struct event *events_take(struct events *events);
 
 int events_fd(const struct events *events);
+
+// The bell: a way to wait for events without the descriptor. Opens the door, whose path the
+// program connects to; it is good until the door is closed by answering, by another one, or with
+// the list. Returns 0 or STATUS_STORE.
+int events_open_bell(struct events *events, char out_path[EVENTS_PATH_SIZE], struct fault *fault);
+
+// Takes the connection that was made to the door, which is closed: from now on it gets a byte
+// whenever the descriptor becomes readable, and one at once if something may have been missed. A
+// former connection ends. Never waits: STATUS_NOTHING, and the door stays open. Or STATUS_STORE.
+int events_answer_bell(struct events *events, struct fault *fault);
+
+// Sends a byte for a reason of the program's own. Before there is a connection: with the first one.
+void events_ring(struct events *events);
+
 uint64_t events_dropped(struct events *events);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "lrunner.h"
 
+#include "largs.h"
 #include "lrows.h"
 
 #include <math.h>
@@ -87,7 +88,7 @@ static int method_stats(lua_State *L) {
 // --- events ---
 
 const char *const lrunner_event_names[EVENT_N_KINDS] = {
-    "depth", "inflight", "target", "job", "job_seconds", "log", "change", "answer"};
+    "depth", "inflight", "target", "job", "job_seconds", "log", "change", "answer", "turn"};
 
 static int push_answer(lua_State *L, const struct event *event) {
     lua_createtable(L, 0, 8);
@@ -166,6 +167,40 @@ static int method_watch(lua_State *L) {
     return 0;
 }
 
+// watch_turns(): from now on it is an event when targets may be taken
+static int method_watch_turns(lua_State *L) {
+    runner_watch_turns(lrunner_check(L, 1)->runner);
+    return 0;
+}
+
+// open_bell() → path of a socket to connect to
+static int method_open_bell(lua_State *L) {
+    struct lrunner *box = lrunner_check(L, 1);
+    char path[EVENTS_PATH_SIZE];
+    struct fault fault;
+    int status = events_open_bell(runner_events(box->runner), path, &fault);
+    if (status)
+        return largs_refuse(L, status, fault.text);
+    lua_pushstring(L, path);
+    return 1;
+}
+
+// answer_bell() → true, once somebody has connected
+static int method_answer_bell(lua_State *L) {
+    struct lrunner *box = lrunner_check(L, 1);
+    struct fault fault;
+    int status = events_answer_bell(runner_events(box->runner), &fault);
+    if (status)
+        return largs_refuse(L, status, fault.text);
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+static int method_ring(lua_State *L) {
+    events_ring(runner_events(lrunner_check(L, 1)->runner));
+    return 0;
+}
+
 static int method_fd(lua_State *L) {
     lua_pushinteger(L, events_fd(runner_events(lrunner_check(L, 1)->runner)));
     return 1;
@@ -175,6 +210,10 @@ const luaL_Reg lrunner_report_methods[] = {
     {"stats", method_stats},
     {"next_event", method_next_event},
     {"watch", method_watch},
+    {"watch_turns", method_watch_turns},
+    {"open_bell", method_open_bell},
+    {"answer_bell", method_answer_bell},
+    {"ring", method_ring},
     {"fd", method_fd},
     {NULL, NULL},
 };

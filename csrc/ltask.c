@@ -133,6 +133,13 @@ static int method_later(lua_State *L) {
     return finish(L, box, handle);
 }
 
+// is_cancelled(task) → whether its result is not wanted any more
+static int method_is_cancelled(lua_State *L) {
+    struct lrunner *box = lrunner_check(L, 1);
+    lua_pushboolean(L, runner_is_cancelled(box->runner, check_task(L, box)->task));
+    return 1;
+}
+
 // drain_one(fetch) → whether a target was fetched, whether it got its outcome
 static int method_drain_one(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
@@ -182,6 +189,7 @@ const luaL_Reg ltask_methods[] = {
     {"finish", method_finish},
     {"fail", method_fail},
     {"later", method_later},
+    {"is_cancelled", method_is_cancelled},
     {"drain_one", method_drain_one},
     {"wait_for_work", method_wait_for_work},
     {NULL, NULL},

@@ -141,6 +141,13 @@ int runner_take(struct runner *runner, struct hand *hand, struct task **out_task
 // outcome; false: it is pending again.
 bool runner_finish(struct runner *runner, struct task *task);
 
+// Whether what a task's holder does is not wanted any more: its job was cancelled, or the runner
+// closes.
+bool runner_is_cancelled(struct runner *runner, const struct task *task);
+
+// From now on an EVENT_TURN tells that targets may be taken, of a runner without threads.
+void runner_watch_turns(struct runner *runner);
+
 // Waits until a task may be taken, no live job is left that this runner has or could claim, or the
 // time is up. Returns whether one is left; false, too, when the runner closes.
 bool runner_wait_for_work(struct runner *runner, int64_t timeout_us);

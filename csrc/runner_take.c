@@ -40,12 +40,26 @@ void runner_ready_locked(struct runner *runner, struct live *live) {
     runner->n_newly_ready++;
 }
 
+static void tell_turn_locked(struct runner *runner) {
+    struct event turn = {.kind = EVENT_TURN};
+    events_add(runner->events, &turn);
+    pthread_cond_broadcast(&runner->has_work);
+}
+
+void runner_watch_turns(struct runner *runner) {
+    events_want(runner->events, EVENT_TURN);
+    pthread_mutex_lock(&runner->lock);
+    if (runner->rotation.n_ready && !runner->workers)
+        tell_turn_locked(runner);
+    pthread_mutex_unlock(&runner->lock);
+}
+
 void runner_unlock(struct runner *runner) {
     unsigned n_ready = runner->n_newly_ready;
     bool is_quick = runner_is_quick(runner);
     runner->n_newly_ready = 0;
     if (n_ready && !runner->workers)
-        pthread_cond_broadcast(&runner->has_work);
+        tell_turn_locked(runner);
     pthread_mutex_unlock(&runner->lock);
     if (!n_ready || !runner->workers)
         return;
@@ -86,7 +100,7 @@ void runner_postpone_locked(struct runner *runner, struct live *live, int64_t sp
     targets_fini(&live->window);
     live->window_offset = 0;
     if (rotation_wait(&runner->rotation, &live->turn, due_us))
-        rotation_push(&runner->rotation, &live->turn);
+        runner_ready_locked(runner, live);
     else
         runner_hurry_keeper_locked(runner, due_us);
 }
@@ -192,12 +206,19 @@ static struct task *make_task_locked(struct runner *runner, struct live *live, s
     return task;
 }
 
+static void wake_due_locked(struct runner *runner) {
+    size_t n_woken = rotation_wake_due(&runner->rotation, runner_now_us(runner));
+    // With threads, whoever takes one of them wakes for the others.
+    if (!runner->workers)
+        runner->n_newly_ready += (unsigned)n_woken;
+}
+
 static int take_locked(struct runner *runner, struct hand *hand, struct task **out_task) {
     for (;;) {
         if (runner->is_stopped)
             return STATUS_CLOSED;
         if (runner->rotation.n_waiting)
-            rotation_wake_due(&runner->rotation, runner_now_us(runner));
+            wake_due_locked(runner);
         struct live *live = (struct live *)rotation_pop(&runner->rotation);
         if (!live)
             return STATUS_NOTHING;
@@ -232,8 +253,17 @@ int runner_take(struct runner *runner, struct hand *hand, struct task **out_task
     pthread_mutex_lock(&runner->lock);
     int status = take_locked(runner, hand, out_task);
     *out_wait_us = status ? wait_locked(runner) : 0;
-    pthread_mutex_unlock(&runner->lock);
+    if (runner->rotation.n_ready == 0)
+        runner->n_newly_ready = 0;
+    runner_unlock(runner);
     return status;
+}
+
+bool runner_is_cancelled(struct runner *runner, const struct task *task) {
+    pthread_mutex_lock(&runner->lock);
+    bool is_cancelled = task->job->is_cancelled || runner->is_closing;
+    pthread_mutex_unlock(&runner->lock);
+    return is_cancelled;
 }
 
 // --- a program that takes by itself ---

@@ -89,6 +89,40 @@ function methods:watch(callback)
     self._handle:watch()
 end
 
+--- Asks to be told that targets may be taken, by a runner whose program takes them itself.
+-- @tparam function callback called without arguments inside of `poll`, once for many turns: when a
+-- job comes, an outcome is stored, a wait is over. Some may have been taken by then
+function methods:watch_turns(callback)
+    self._on_turn = callback
+    self._handle:watch_turns()
+end
+
+--- Opens the bell: a unix socket to connect to, for event loops that cannot wait for `fd`. It lies
+-- in a folder of its own that only this user may enter.
+-- @treturn[1] string its path, good for one connection, until `answer_bell` or `close`
+-- @treturn[2] nil
+-- @treturn[2] string the sentence
+-- @treturn[2] string `store`
+function methods:open_bell()
+    return self._handle:open_bell()
+end
+
+--- Takes the connection that was made to the bell, and removes socket and folder. From now on one
+-- byte comes over it whenever there is something to poll that was not there before, and at once if
+-- there is already. A former connection ends; nothing that it was told is lost.
+-- @treturn[1] boolean true
+-- @treturn[2] nil
+-- @treturn[2] string the sentence: nobody has connected, which may be tried again
+-- @treturn[2] string a code
+function methods:answer_bell()
+    return self._handle:answer_bell()
+end
+
+--- Sends a byte over the bell; if nobody has been answered, with the first connection.
+function methods:ring()
+    self._handle:ring()
+end
+
 --- What tells whether jobs have changed: their status, or their number of outcomes.
 -- @tparam {string,...} ids
 -- @treturn {integer,...} a number for each that changes with the job; -1: there is no such job.
@@ -133,6 +167,9 @@ function methods:_deliver_evented(event)
         return true
     elseif event.kind == "change" then
         hooks.run("the callback of watch", self._log, self._on_change)
+        return true
+    elseif event.kind == "turn" then
+        hooks.run("the callback of watch_turns", self._log, self._on_turn)
         return true
     end
     return false

@@ -36,6 +36,13 @@ function methods:later(task, message, seconds)
     return self:_hands("later"):later(task, message, seconds)
 end
 
+--- Tells whether the work on a task may be broken off.
+-- @tparam table task
+-- @treturn boolean its job was cancelled, or the runner closes
+function methods:is_cancelled(task)
+    return self:_hands("is_cancelled"):is_cancelled(task)
+end
+
 --- Runs fetch in this state until no live job is left; calls the hooks.
 -- @tparam function fetch as for `batch.new`; closures are welcome
 -- @treturn integer number of targets that got their outcome
