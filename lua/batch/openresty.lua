@@ -17,6 +17,8 @@ local YIELDING = {
     rewrite = true, server_rewrite = true, access = true, content = true, timer = true,
     ssl_cert = true, ssl_session_fetch = true, ssl_client_hello = true,
 }
+-- Those in which a request can be answered.
+local ANSWERING = { rewrite = true, server_rewrite = true, access = true, content = true }
 local MAX_WAIT_SECONDS = 3600 -- then the job is looked at again
 local DEFAULT_MAX_BODY = 2 ^ 20 -- bytes, as [server] max_body
 
@@ -201,6 +203,15 @@ end
 
 -- HTTP -------------------------------------------------------------------------------------------
 
+local function check_answering(name)
+    local phase = ngx.get_phase()
+    if not ANSWERING[phase] then
+        error(("%s answers a request, which phase %s does not allow"):format(name, phase), 3)
+    elseif not here then
+        error(NOT_STARTED, 3)
+    end
+end
+
 local function is_loopback(address)
     return address:find "^127%." or address == "::1" or address == "unix:"
 end
@@ -224,12 +235,10 @@ end
 -- - `caller`: gives the caller's name, or nil for 401, and as second value its class; without it
 --   only loopback is served, as caller "local"
 -- - `max_body` (1 MiB): bytes of a request's body; nginx's client_max_body_size holds as well
--- @raise before `start`, and in a phase that cannot yield
+-- @raise before `start`, and where no request can be answered
 local function serve(options)
+    check_answering "serve"
     options = options or {}
-    if not here then
-        error(NOT_STARTED, 2)
-    end
     local prefix = (options.prefix or ""):gsub("/+$", "")
     local api = here:api {
         identify = identify, prefix = prefix, max_body = options.max_body or DEFAULT_MAX_BODY,
@@ -242,11 +251,9 @@ local function serve(options)
 end
 
 --- Answers the request with what Prometheus reads.
--- @raise before `start`
+-- @raise before `start`, and where no request can be answered
 local function answer_metrics()
-    if not here then
-        error(NOT_STARTED, 2)
-    end
+    check_answering "metrics"
     ngx.header.content_type = metrics.CONTENT_TYPE
     ngx.print(metrics.render(here.runner and here.runner:stats(), here.fields))
 end
