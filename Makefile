@@ -108,7 +108,7 @@ INSTALL_DEPS = @LUA=$(LUA_NAME) .ci/install
 MAKEFLAGS += --no-print-directory
 
 .DELETE_ON_ERROR:
-.PHONY: all library c-tests run test env install uninstall layers lint asan tsan cover bench docs \
+.PHONY: all library c-tests run test openresty env install uninstall layers lint asan tsan cover bench docs \
 	clean help FORCE
 
 all: $(CORE) $(LAUNCHER) ## build the module and luabatch (LUA=5.4, luajit or 5.3; V=1 shows the commands)
@@ -171,6 +171,15 @@ test: ## run every test, or with ONLY=WORD those whose file has WORD in its name
 	@.ci/promtool
 	@$(MAKE) all c-tests
 	@$(HERE) .ci/test $(call quote,$(ONLY))
+
+openresty: ## start the gateway of examples/openresty on 127.0.0.1:8080
+ifeq ($(FLAVOUR),jit)
+	$(INSTALL_DEPS) build run openresty
+	@$(MAKE) all >&2
+	@$(HERE) .ci/gateway
+else
+	@$(MAKE) openresty LUA=luajit
+endif
 
 env: ## print what puts this build on the paths of a shell: eval "$(make -s env)"
 	@printf 'export %s\n' $(call quote,$(ENV_LUA_PATH)) $(call quote,$(ENV_LUA_CPATH)) \

@@ -95,10 +95,13 @@ function methods:calls()
     return self._n_calls
 end
 
+-- Held by the coroutine that waits alone: one that is killed takes its waiter along.
+local BY_WAITERS_ALONE = { __mode = "k" }
+
 local function join(self, waiter)
     local waiters = self._watched[waiter.id]
     if not waiters then
-        waiters = {}
+        waiters = setmetatable({}, BY_WAITERS_ALONE)
         self._watched[waiter.id] = waiters
     end
     waiters[waiter] = true
@@ -155,11 +158,25 @@ function methods:wait(id, mark, seconds)
     return self:waiter(id):wait(mark, seconds)
 end
 
-local function look(self)
-    local ids = {}
-    for id in pairs(self._watched) do
-        ids[#ids + 1] = id
+-- The jobs that are waited for, and forgets those that were by coroutines that are gone.
+local function watched_ids(self)
+    local ids, n_waiters = {}, 0
+    for id, waiters in pairs(self._watched) do
+        for _ in pairs(waiters) do
+            n_waiters = n_waiters + 1
+        end
+        if next(waiters) then
+            ids[#ids + 1] = id
+        else
+            self._watched[id] = nil
+        end
     end
+    self._n_waiters = n_waiters
+    return ids
+end
+
+local function look(self)
+    local ids = watched_ids(self)
     local marks = self._runner:marks(ids)
     for i, id in ipairs(marks and ids or {}) do
         for waiter in pairs(self._watched[id]) do

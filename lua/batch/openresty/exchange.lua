@@ -55,6 +55,26 @@ local function read_body(max_bytes)
     return body or ""
 end
 
+local function finish(response)
+    local f = response.finish
+    response.finish = nil
+    if f then
+        f()
+    end
+end
+
+-- Works where lua_check_client_abort is on; else a client that left is noticed by writing to it.
+-- A stream is over with its client; whoever waits before answering looks at is_gone.
+local function watch_client(self)
+    ngx.on_abort(function()
+        self.has_left = true
+        if self.stream then
+            finish(self.stream)
+            ngx.exit(499)
+        end
+    end)
+end
+
 --- Makes the table of the request that is being answered.
 -- @tparam string prefix what stands before the API's own addresses
 -- @treturn table request
@@ -63,8 +83,8 @@ local function request(prefix)
         method = ngx.req.get_method(), path = path_below(prefix), query = ngx.var.args,
         header = header_reader(), read_body = read_body, peer = ngx.var.remote_addr,
     }
-    -- Works where lua_check_client_abort is on; else a client that left is noticed by writing.
     self.is_gone = function() return self.has_left end
+    watch_client(self)
     return self
 end
 
@@ -96,14 +116,6 @@ local function send_stream(response)
     return true
 end
 
-local function finish(response)
-    local f = response.finish
-    response.finish = nil
-    if f then
-        f()
-    end
-end
-
 -- A client must see that something is missing: the connection is cut, without a proper end.
 local function cut_off(log, raised)
     if type(raised) ~= "table" then
@@ -127,11 +139,7 @@ local function respond(request_, response, log)
     if type(response.body) == "string" then
         return send_text(request_, response)
     end
-    ngx.on_abort(function()
-        request_.has_left = true
-        finish(response)
-        ngx.exit(499)
-    end)
+    request_.stream = response
     local is_fine, raised = xpcall(send_stream, traceback, response)
     finish(response)
     if not is_fine then
