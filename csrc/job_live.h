@@ -35,6 +35,7 @@ struct live {
     struct task *task;        // in flight or being stored; NULL: none
     bool is_cancelled;
     bool is_refilling;  // a thread reads its window without the lock
+    bool is_leaving;  // on its way back to everybody: in no rotation, and nobody ends it meanwhile
     struct targets window;
     size_t window_offset;  // of the input at next_idx
 };

@@ -210,6 +210,12 @@ static int method_begin_close(lua_State *L) {
     return 0;
 }
 
+// begin_handover(): no further target, its jobs are everybody's as soon as they are not in flight
+static int method_begin_handover(lua_State *L) {
+    runner_begin_handover(lrunner_check(L, 1)->runner);
+    return 0;
+}
+
 // unsettled() → number of targets that a close waits for
 static int method_unsettled(lua_State *L) {
     lua_pushinteger(L, (lua_Integer)runner_n_unsettled(lrunner_check(L, 1)->runner));
@@ -333,6 +339,7 @@ static const luaL_Reg write_methods[] = {
     {"begin_cancel", method_begin_cancel},
     {"begin_touch", method_begin_touch},
     {"begin_close", method_begin_close},
+    {"begin_handover", method_begin_handover},
     {"unsettled", method_unsettled},
     {"close", method_close},
     {"check_process", method_check_process},

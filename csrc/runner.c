@@ -250,13 +250,13 @@ int64_t runner_n_unsettled(struct runner *runner) {
     return n;
 }
 
-// With "resume" the jobs are everybody's again. With "fail" they keep their dead owner, whose row
-// is what the next runner finds: a row with live jobs stays.
+// With "resume", or handed over, the jobs are everybody's again. With "fail" they keep their dead
+// owner, whose row is what the next runner finds: a row with live jobs stays.
 static int leave(struct runner *runner, int64_t patience_ms) {
     struct store *store = runner->store;
     int64_t n_jobs = 0;
     int status = store->ops->begin(store, patience_ms);
-    if (!status && runner->config.resumes)
+    if (!status && (runner->config.resumes || runner->is_handing_over))
         status = store->ops->release_jobs(store, runner->owner.id, &n_jobs);
     if (!status)
         status = store->ops->delete_owner(store, runner->owner.id);

@@ -75,6 +75,12 @@ int runner_open(const struct runner_config *config, struct runner **out_runner,
 // wait.
 void runner_begin_close(struct runner *runner);
 
+// Gives its jobs to whoever takes them on this store: hands nothing out and claims nothing from now
+// on, makes at once those everybody's that are not in flight, and each of the others once its
+// target is stored. Contexts are not cancelled; submits are stored for others. Does not wait: what
+// it still has in flight runner_n_unsettled tells, then it may be closed.
+void runner_begin_handover(struct runner *runner);
+
 // Targets of this runner that are being fetched, or whose outcome is not stored yet: what a close
 // waits for. Looks at each live job.
 int64_t runner_n_unsettled(struct runner *runner);

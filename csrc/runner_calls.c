@@ -15,7 +15,7 @@ struct submission {
     struct commit_item item;  // first
     struct runner *runner;
     struct new_job job;
-    struct live *live;  // NULL: a client's
+    struct live *live;  // NULL: a client's, or for others
     // The answer, which is the known job's or that of the new one. Apart from job, for a try that
     // fails may have found a known job that is gone at the next one.
     char id[JOB_ID_SIZE];
@@ -113,14 +113,14 @@ static int prepare_submit(struct submission *submission, const struct submit *su
     job->caller = submit->caller;
     job->class_name = submit->class_name;
     job->targets = submit->targets;
-    job->owner = runner->owner.id;
+    job->owner = runner->is_handing_over ? 0 : runner->owner.id;
     job->now = runner_now_ms(runner);
     job->expires_at = job->now + runner->config.ttl_ms;
     if (canonical_key(submit->caller.start, submit->caller.len, submit->targets, job->idem_key))
         return fault_set(fault, STATUS_NO_MEMORY, "out of memory");
     if (job_id_make(job->now, job->id))
         return fault_set(fault, STATUS_STORE, "cannot make an id: the system has no randomness");
-    if (!runner->owner.id)
+    if (!job->owner)
         return STATUS_OK;
     struct job_row row = {.caller = submit->caller,
                           .class_name = submit->class_name,

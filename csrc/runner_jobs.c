@@ -85,7 +85,7 @@ double runner_job_seconds(const struct runner *runner, const struct live *live) 
 
 void runner_mark_cancelled_locked(struct runner *runner, int64_t key) {
     struct live *live = live_map_find(&runner->jobs, key);
-    if (live && !live->is_cancelled) {
+    if (live && !live->is_cancelled && !live->is_leaving) {
         live->is_cancelled = true;
         runner_job_ended_locked(runner, live, JOB_CANCELLED, -1);
         if (live->task && live->task->hand)
@@ -93,58 +93,4 @@ void runner_mark_cancelled_locked(struct runner *runner, int64_t key) {
         if (!live->task && !live->is_refilling)
             runner_forget_locked(runner, live);
     }
-}
-
-// --- claim ---
-
-static void drop_claimed(struct errand *errand) {
-    while (errand->n_claimed > 0)
-        live_free(errand->runner->claimed[--errand->n_claimed]);
-}
-
-static int apply_claim(struct commit_item *item, struct store *store) {
-    struct errand *errand = (struct errand *)item;
-    struct runner *runner = errand->runner;
-    drop_claimed(errand);  // of a try that failed
-    int status = STATUS_OK;
-    while (!status && errand->n_claimed < CLAIM_AT_ONCE &&
-           (int64_t)errand->n_claimed < errand->n_jobs) {
-        struct job_row job;
-        status = store->ops->claim_job(store, runner->owner.id, &job);
-        struct live *live = status ? NULL : live_new(&job);
-        if (live) {
-            live->seen_announced = owners_announced(runner->owners);
-            runner->claimed[errand->n_claimed++] = live;
-        } else if (!status) {
-            status = fault_set(&store->fault, STATUS_NO_MEMORY, "out of memory");
-        }
-    }
-    return status == STATUS_NOTHING ? STATUS_OK : status;
-}
-
-static void claim_done_locked(struct commit_item *item) {
-    struct errand *errand = (struct errand *)item;
-    struct runner *runner = errand->runner;
-    if (item->status)
-        drop_claimed(errand);
-    for (size_t i = 0; i < errand->n_claimed; i++)
-        runner_adopt_locked(runner, runner->claimed[i]);
-    errand->n_claimed = 0;
-    errand->is_running = false;
-}
-
-void runner_claim(struct runner *runner) {
-    struct errand *errand = &runner->claim;
-    pthread_mutex_lock(&runner->lock);
-    int64_t can_start = runner->workers ? 2 * runner->config.workers : CLAIM_AT_ONCE;
-    can_start -= (int64_t)runner->rotation.n_ready;
-    bool is_wanted = can_start > 0 && !errand->is_running && !runner->is_stopped;
-    errand->is_running |= is_wanted;
-    pthread_mutex_unlock(&runner->lock);
-    if (!is_wanted)
-        return;
-    errand->runner = runner;
-    errand->n_jobs = can_start;
-    errand->item = (struct commit_item){.apply = apply_claim, .done = claim_done_locked};
-    commit_leave(runner->queue, &errand->item, COMMIT_BY_COMMITTER);
 }

@@ -184,7 +184,11 @@ static bool sleep_until_due(struct runner *runner) {
     pthread_mutex_lock(&runner->lock);
     int64_t now_us = runner_now_us(runner);
     int64_t due_us = rotation_next_due(&runner->rotation);
-    runner->keeper_due_us = due_us < now_us + LOOK_EVERY_US ? due_us : now_us + LOOK_EVERY_US;
+    if (due_us > now_us + LOOK_EVERY_US)
+        due_us = now_us + LOOK_EVERY_US;
+    // What it was hurried to meanwhile may be due earlier.
+    if (runner->keeper_due_us > due_us)
+        runner->keeper_due_us = due_us;
     int64_t left_us = runner->keeper_due_us - now_us;
     if (left_us > 0 && runner->has_keeper) {
         int64_t nap_us = clock_nap_us(runner->config.clock, left_us);
@@ -192,6 +196,7 @@ static bool sleep_until_due(struct runner *runner) {
     }
     size_t n_woken = rotation_wake_due(&runner->rotation, runner_now_us(runner));
     runner->n_newly_ready += (unsigned)n_woken;
+    runner->keeper_due_us = INT64_MAX;
     bool goes_on = runner->has_keeper;
     runner_unlock(runner);
     return goes_on;
@@ -214,6 +219,7 @@ static void *run_keeper(void *argument) {
             look(runner);
         if (!runner->owner.id)
             continue;
+        runner_share(runner);
         if (is_due(runner, &runner->reaped_at_us, real_us, REAP_EVERY_US))
             reap(runner);
         bool proves = wants_proof(runner, real_us);

@@ -81,13 +81,15 @@ struct runner {
     size_t n_free_places;
     unsigned n_newly_ready;      // turns since the lock was taken, for runner_unlock
     uint64_t entered_before[2];  // rotation.n_entered at the last two looks for what nobody took
-    int64_t keeper_due_us;       // when the keeper looks next
+    int64_t keeper_due_us;       // when the keeper looks next; INT64_MAX while it is at it
     bool is_failing;             // the last transaction failed
     bool is_asked;               // somebody has asked since whether the store can be written
     int64_t proved_at_us;        // when that was last known, or tried to be
     bool is_stopped;             // nothing is handed out any more, for good
+    bool is_giving;              // jobs are on their way back to everybody
     bool has_keeper;
     _Atomic bool is_closing;
+    _Atomic bool is_handing_over;   // its jobs are for others: nothing is handed out or claimed
     _Atomic int64_t mean_fetch_us;  // moving average
 
     // The commit queue's leader's alone:
@@ -107,13 +109,11 @@ struct runner {
 };
 
 // --- runner_jobs.c ---
-// Takes jobs without an owner, about as many as can start soon.
-void runner_claim(struct runner *runner);
 // Puts a job into the map and gives it its turn.
 void runner_adopt_locked(struct runner *runner, struct live *live);
 // Forgets a job that is not in flight.
 void runner_forget_locked(struct runner *runner, struct live *live);
-// Marks a job as cancelled, here and in its hand.
+// Marks a job as cancelled, here and in its hand. One that leaves is left to those who let it.
 void runner_mark_cancelled_locked(struct runner *runner, int64_t key);
 // Counts the end of a job and tells hooks and waiters. error: "restart" or NULL. seconds < 0: none.
 void runner_tell_end_locked(struct runner *runner, const struct live *live, int status,
@@ -125,6 +125,12 @@ void runner_job_ended_locked(struct runner *runner, const struct live *live, int
 double runner_job_seconds(const struct runner *runner, const struct live *live);
 // Wakes those who wait for changes: of a job's status, or by another process.
 void runner_announce_change_locked(struct runner *runner);
+
+// --- runner_share.c ---
+// Takes jobs without an owner, about as many as can start soon.
+void runner_claim(struct runner *runner);
+// Gives jobs back that are for others. Called by the keeper whenever it wakes.
+void runner_share(struct runner *runner);
 
 // --- runner_calls.c ---
 // Renews a lease without waiting for it.

@@ -38,6 +38,8 @@ static int apply_start(struct commit_item *item, struct store *store) {
 void runner_ready_locked(struct runner *runner, struct live *live) {
     rotation_push(&runner->rotation, &live->turn);
     runner->n_newly_ready++;
+    if (runner->is_handing_over)
+        runner_hurry_keeper_locked(runner, 0);
 }
 
 static void tell_turn_locked(struct runner *runner) {
@@ -78,7 +80,7 @@ void runner_unlock(struct runner *runner) {
 // Wakes hands for targets that were ready at the look before the last one already.
 bool runner_tick(void *context) {
     struct runner *runner = context;
-    if (!runner->workers)
+    if (!runner->workers || runner->is_handing_over)
         return false;
     pthread_mutex_lock(&runner->lock);
     size_t n_ready = runner->rotation.n_ready;
@@ -102,7 +104,7 @@ void runner_postpone_locked(struct runner *runner, struct live *live, int64_t sp
     if (rotation_wait(&runner->rotation, &live->turn, due_us))
         runner_ready_locked(runner, live);
     else
-        runner_hurry_keeper_locked(runner, due_us);
+        runner_hurry_keeper_locked(runner, runner->is_handing_over ? 0 : due_us);
 }
 
 static int64_t window_size(const struct runner *runner) {
@@ -217,6 +219,8 @@ static int take_locked(struct runner *runner, struct hand *hand, struct task **o
     for (;;) {
         if (runner->is_stopped)
             return STATUS_CLOSED;
+        if (runner->is_handing_over)
+            return STATUS_NOTHING;
         if (runner->rotation.n_waiting)
             wake_due_locked(runner);
         struct live *live = (struct live *)rotation_pop(&runner->rotation);
@@ -225,9 +229,9 @@ static int take_locked(struct runner *runner, struct hand *hand, struct task **o
         if (!make_ready_locked(runner, live))
             continue;
         // A close that came while the lock was open: the job stays pending and goes with the rest.
-        if (runner->is_stopped) {
-            rotation_push(&runner->rotation, &live->turn);
-            return STATUS_CLOSED;
+        if (runner->is_stopped || runner->is_handing_over) {
+            runner_ready_locked(runner, live);
+            continue;
         }
         *out_task = make_task_locked(runner, live, hand);
         if (*out_task)
@@ -272,6 +276,8 @@ bool runner_is_cancelled(struct runner *runner, const struct task *task) {
 static bool claim_unowned(struct runner *runner) {
     struct store *store;
     int64_t n_unowned = 0;
+    if (runner->is_handing_over)  // they are for others
+        return false;
     if (runner_begin_read(runner, &store, NULL))
         return false;
     store->ops->count_unowned(store, &n_unowned);

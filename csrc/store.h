@@ -188,7 +188,9 @@ struct store_ops {
     // Gives the oldest job without an owner to owner. STATUS_NOTHING when there is none.
     int (*claim_job)(struct store *store, int64_t owner, struct job_row *out_job);
     int (*count_unowned)(struct store *store, int64_t *out_count);
-    // Makes the live jobs of an owner everybody's again (queued).
+    // Makes a live job of that owner everybody's again (queued). STATUS_NOT_FOUND when it is none.
+    int (*release_job)(struct store *store, int64_t key, int64_t owner);
+    // The same of all its live jobs.
     int (*release_jobs)(struct store *store, int64_t owner, int64_t *out_count);
     // Fails live jobs of an owner.
     int (*fail_jobs)(struct store *store, const struct mass_failure *failure, int64_t *out_count);

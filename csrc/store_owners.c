@@ -48,6 +48,14 @@ int sqlite_count_unowned(struct store *store, int64_t *out_count) {
     return sqlite_number((struct sqlite *)store, SQL_COUNT_UNOWNED, out_count, "");
 }
 
+int sqlite_release_job(struct store *store, int64_t key, int64_t owner) {
+    struct sqlite *sqlite = (struct sqlite *)store;
+    int status = sqlite_write(sqlite, SQL_RELEASE_JOB, "ii", key, owner);
+    if (status)
+        return status;
+    return sqlite3_changes(sqlite->db) > 0 ? STATUS_OK : STATUS_NOT_FOUND;
+}
+
 int sqlite_release_jobs(struct store *store, int64_t owner, int64_t *out_count) {
     struct sqlite *sqlite = (struct sqlite *)store;
     int status = sqlite_write(sqlite, SQL_RELEASE_JOBS, "i", owner);

@@ -254,6 +254,9 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                       "returning" JOB_COLUMNS,
     [SQL_COUNT_UNOWNED] = "select count(*) from job\n"
                           "where owner is null and " LIVE,
+    [SQL_RELEASE_JOB] = "update job\n"
+                        "set owner = null, status = 'queued'\n"
+                        "where key = ?1 and owner = ?2 and " LIVE,
     [SQL_RELEASE_JOBS] = "update job\n"
                          "set owner = null, status = 'queued'\n"
                          "where owner = ?1 and " LIVE,

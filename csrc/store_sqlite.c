@@ -290,6 +290,7 @@ const struct store_ops sqlite_ops = {
     .next_owner = sqlite_next_owner,
     .claim_job = sqlite_claim_job,
     .count_unowned = sqlite_count_unowned,
+    .release_job = sqlite_release_job,
     .release_jobs = sqlite_release_jobs,
     .fail_jobs = sqlite_fail_jobs,
     .note_death = sqlite_note_death,

@@ -76,6 +76,14 @@ function methods:begin_close()
     self._handle:begin_close()
 end
 
+--- Gives the jobs to the other processes on the store: `take` and worker threads get no further
+-- target, jobs that are not in flight are everybody's at once, the others as soon as their target
+-- is stored. Fetches go on undisturbed, submits are stored for others, reads work as before. Does
+-- not wait: when `unsettled` gives 0 a close takes nothing away from anybody.
+function methods:begin_handover()
+    self._handle:begin_handover()
+end
+
 --- Counts what a close waits for.
 -- @treturn integer targets that this runner fetches, or whose outcome is not stored yet
 function methods:unsettled()

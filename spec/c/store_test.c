@@ -192,12 +192,19 @@ static void test_owners(void) {
     CHECK("with its job alone", count == 1);
     CHECK("another gives its job up", ops->release_jobs(store, first.id, &count) == 0);
     CHECK("which is one", count == 1);
+    CHECK("a job that nobody has is given up by nobody",
+          ops->release_job(store, key, first.id) == STATUS_NOT_FOUND);
+    CHECK("nor is one that has ended",
+          ops->release_job(store, found_key, second.id) == STATUS_NOT_FOUND);
     commit();
     job = read_back(last_id);
     CHECK("a failed job says why", job.status == JOB_FAILED && strcmp(job.error, "restart") == 0);
     begin();
     CHECK("a job given up is claimed again", ops->claim_job(store, second.id, &job) == STATUS_OK);
     CHECK("where it stopped", job.key == key && job.targets_done == 1 && job.status == JOB_QUEUED);
+    CHECK("one alone is given up by its owner",
+          ops->release_job(store, key, first.id) == STATUS_NOT_FOUND &&
+              ops->release_job(store, key, second.id) == STATUS_OK);
     ops->delete_owner(store, first.id);
     commit();
     CHECK("an owner that left is gone",
