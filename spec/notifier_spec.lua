@@ -78,12 +78,14 @@ describe("a notifier that blocks", function()
         local id = wakes:call("submit", "ann", fresh.targets(2))
         for i, hours in ipairs { 0, -2 } do
             core.now = function() return now() + hours * 3600 end
-            local mark = runner:read_json(id, {}).mark
-            runner:finish(assert(runner:take()), "x")
-            local began = core.monotime()
-            assert.is_true(wakes:wait(id, mark, 5))
-            assert.is_true(core.monotime() - began < 4, i)
-            runner:wait(id, 0)
+            -- A job's next target may be taken once the one before is stored.
+            local task = process.eventually(function() return (runner:take()) end)
+            local page = runner:read_json(id, {})
+            runner:finish(task, "x")
+            while page.targets_done < i do
+                assert.is_true(wakes:wait(id, page.mark, 10))
+                page = runner:read_json(id, {})
+            end
         end
     end)
 
