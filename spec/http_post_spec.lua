@@ -2,7 +2,6 @@
 --
 -- Posting to the operator's own endpoints, and what their addresses are exempt from.
 
-local cqueues = require "cqueues"
 local socket = require "cqueues.socket"
 
 local http = require("batch.core").http
@@ -53,11 +52,9 @@ describe("a post", function()
 
     it("sends any bytes, many or none", function()
         for _, body in ipairs { "", "a\0b\255", ("x"):rep(3000000) } do
-            local begun = cqueues.monotime()
             local sent = post(canned.base .. "/echo", { body = body })
             assert.is_true(sent:match "\r\n\r\n(.*)$" == body)
-            assert.is_nil(sent:find "Expect")
-            assert.is_true(cqueues.monotime() - begun < 1)
+            assert.is_nil(sent:find "Expect") -- which a client waits a second for
         end
     end)
 

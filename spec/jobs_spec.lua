@@ -155,7 +155,7 @@ describe("wait", function()
             local began = core.now()
             assert.same({ nil, "timeout", "timeout" }, { runner:wait(id, seconds) })
             local took = core.now() - began
-            assert.is_true(took >= seconds and took < seconds + 0.5)
+            assert.is_true(took >= seconds and took < seconds + 5)
         end
     end)
 

@@ -49,8 +49,11 @@ describe("a notifier that blocks", function()
     end)
 
     it("waits until the job is another one, or the time is up", function()
+        local gate = fresh.path "gate"
         local runner = fresh.runner { executor = "threads", fetch = function(target, ctx)
-            ctx:sleep(0.1)
+            repeat
+                local file = io.open(gate .. target.url)
+            until file or not ctx:sleep(0.005)
             return target.url
         end }
         local wakes = notifier.new(runner)
@@ -59,15 +62,18 @@ describe("a notifier that blocks", function()
         repeat
             local page = runner:read_json(id, {})
             marks[#marks + 1] = page.mark
-        until page.status == "done" or not wakes:wait(id, page.mark, 5)
+            if page.status == "running" then
+                io.open(gate .. "u" .. page.targets_done + 1, "w"):close()
+            end
+        until page.status == "done" or not wakes:wait(id, page.mark, 10)
         -- Queued may be over before it is seen.
-        assert.is_true(#marks >= 3 and #marks <= 4)
+        assert.is_true(#marks >= 3 and #marks <= 4, #marks .. " marks")
         local seconds, has_changed = timed(wakes.wait, wakes, id, marks[#marks], 0.1)
         assert.is_false(has_changed)
-        assert.is_true(seconds >= 0.1 and seconds < 0.5)
+        assert.is_true(seconds >= 0.1 and seconds < 5)
         seconds, has_changed = timed(wakes.wait, wakes, id, marks[1], 0)
         assert.is_false(has_changed)
-        assert.is_true(seconds < 0.1)
+        assert.is_true(seconds < 2)
     end)
 
     it("goes on waking when the wall clock is set back by hours", function()
@@ -95,9 +101,9 @@ describe("a notifier that blocks", function()
         local id = wakes:call("submit", "ann", fresh.targets(1))
         local mark = runner:read_json(id, {}).mark
         local task = runner:take()
-        local seconds, has_changed = timed(wakes.wait, wakes, id, mark, 5)
+        local seconds, has_changed = timed(wakes.wait, wakes, id, mark, 10)
         assert.is_true(has_changed)
-        assert.is_true(seconds < 0.5)
+        assert.is_true(seconds < 5)
         assert.equal("running", runner:read_json(id, {}).status)
         runner:finish(task, "x")
     end)
@@ -178,14 +184,15 @@ describe_loop("a notifier in an event loop", function()
             for _ = 1, 3 do
                 loop.start(function()
                     local mark = loop.runner:marks { id }[1]
-                    local has_changed = loop.wakes:wait(id, mark, i == 1 and 5 or 0.4)
+                    local has_changed = loop.wakes:wait(id, mark, i == 1 and 10 or 2)
                     woken[#woken + 1] = { i, has_changed }
                 end)
             end
         end
         loop.run(function()
-            cqueues.sleep(0.05)
-            assert.equal("notifier (6 waiting)", tostring(loop.wakes))
+            while tostring(loop.wakes) ~= "notifier (6 waiting)" do
+                cqueues.sleep(0.01)
+            end
             loop.wakes:call("cancel", ids[1])
         end)
         assert.same({ { 1, true }, { 1, true }, { 1, true }, { 2, false }, { 2, false },
@@ -254,7 +261,7 @@ describe_loop("a notifier in an event loop", function()
             assert.is_false(loop.wakes:wait(id, mark, 10))
         end)
         assert.same({ false, false, false }, ended)
-        assert.is_true(core.now() - began < 2)
+        assert.is_true(core.now() - began < 8)
     end)
 
     it("looks again at a store that could not be read", function()
@@ -276,7 +283,7 @@ describe_loop("a notifier in an event loop", function()
             loop.wakes:call("cancel", id)
         end)
         assert.same({ 3, true }, { n_refused, has_changed })
-        assert.is_true(seconds < 2)
+        assert.is_true(seconds < 8)
     end)
 end)
 
