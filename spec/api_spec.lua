@@ -3,6 +3,7 @@
 -- The HTTP API by the letter: each request, its answer, its status and code. No socket is opened.
 
 local cjson = require "cjson"
+local core = require "batch.core"
 local client = require "spec.support.client"
 local worker = require "spec.support.worker"
 
@@ -245,17 +246,19 @@ describe("a job over HTTP", function()
     end)
 
     it("whose lease has lapsed is 410", function()
-        local web, id = finished({ ttl = 0.05 }, "a")
-        worker.pause(0.06)
+        local clock = core.clock(1e9)
+        local web, id = finished({ ttl = 100, clock = clock }, "a")
+        clock:advance(101)
         assert.same({ 410, "expired" }, { code_of(web:send("GET /v1/batches/" .. id)) })
         assert.same({ 410, "expired" }, { code_of(web:send("DELETE /v1/batches/" .. id)) })
     end)
 
     it("whose lease has lapsed while it waits can be cancelled", function()
         local gate = shut_gate()
-        local web = client.open { fetch = gated, ttl = 0.05 }
+        local clock = core.clock(1e9)
+        local web = client.open { fetch = gated, ttl = 100, clock = clock }
         local _, answer = web:submit("gate:" .. gate)
-        worker.pause(0.06)
+        clock:advance(101)
         assert.same({ 410, "expired" }, { code_of(web:send("GET /v1/batches/" .. answer.id)) })
         assert.equal(200, (web:send("DELETE /v1/batches/" .. answer.id)))
         assert.same({ 410, "expired" }, { code_of(web:send("DELETE /v1/batches/" .. answer.id)) })

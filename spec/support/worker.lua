@@ -8,7 +8,8 @@ local core = require "batch.core"
 
 local opened = {}
 
--- Opens a runner with the fields given, and collects what it logs in `log` (after a poll).
+-- Opens a runner with the fields given, and collects what it logs in `log` (after a poll). `clock`
+-- among them is a virtual one.
 local function open(config)
     local log = {}
     local settings = {
@@ -21,7 +22,9 @@ local function open(config)
     for name, value in pairs(config or {}) do
         settings[name] = value
     end
-    local runner = assert(batch.new(settings))
+    local clock = settings.clock
+    settings.clock = nil
+    local runner = assert(batch._new_on_clock(settings, clock))
     opened[#opened + 1] = runner
     return runner, log
 end
