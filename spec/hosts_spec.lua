@@ -9,9 +9,6 @@ local batch = require "batch"
 local http = require("batch.core").http
 local sites = require "spec.support.site"
 
--- How much longer everything may take under a sanitizer.
-local SLOWNESS = os.getenv "SANITIZER" and 5 or 1
-
 local runners = {}
 
 local function opened(options)
@@ -68,6 +65,20 @@ local function run(runner, count, url)
     return metas, cqueues.monotime() - begun
 end
 
+-- Whether something takes at most so many times as long as something else, once in five tries, for
+-- the machine may be busy with other things. Both give their seconds.
+local function is_as_fast(times, something, other)
+    local tries = {}
+    for i = 1, 5 do
+        local seconds, floor = something(), other()
+        if seconds < times * floor then
+            return
+        end
+        tries[i] = ("%.3f s beside %.3f s"):format(seconds, floor)
+    end
+    error(table.concat(tries, ", "), 2)
+end
+
 local function most_at_once(metas)
     local most = 0
     for _, one in ipairs(metas) do
@@ -93,58 +104,76 @@ describe("a host's limit", function()
     end)
 
     it("holds over all workers, without making them wait", function()
-        local runner = opened { workers = 16, fetch = limited({ limit = 2 }, get) }
-        local metas, seconds = run(runner, 100, base .. "/slow?seconds=0.02")
-        assert.same(2, most_at_once(metas))
-        assert.is_true(seconds > 1 and seconds < 2 * SLOWNESS, seconds)
-        -- Each target was put off about as often as it has to be, not all the time.
-        assert.is_true(runner:stats().retries < 100 * 15, runner:stats().retries)
+        is_as_fast(2.5, function()
+            local runner = opened { workers = 16, fetch = limited({ limit = 2 }, get) }
+            local metas, seconds = run(runner, 100, base .. "/slow?seconds=0.02")
+            assert.same(2, most_at_once(metas))
+            assert.is_true(seconds > 1, seconds)
+            -- Each target was put off about as often as it has to be, not all the time.
+            local n_most = 100 * 15 * math.max(1, seconds / 2)
+            assert.is_true(runner:stats().retries < n_most, runner:stats().retries)
+            return seconds
+        end, function()
+            local _, seconds = run(opened { workers = 2, fetch = get }, 100,
+                base .. "/slow?seconds=0.02")
+            return seconds
+        end)
     end)
 
     it("leaves workers to other hosts", function()
         local runner = opened { workers = 2, fetch = limited({ limit = 1 }, get) }
         local ids = {}
         for i = 1, 10 do
-            local target = { url = base .. "/slow?seconds=0.2", options = { nr = i } }
+            local target = { url = base .. "/slow?seconds=1", options = { nr = i } }
             ids[i] = assert(runner:submit("me", { target }))
         end
         local elsewhere = base:gsub("127.0.0.1", "127.0.0.2")
         elsewhere = { url = elsewhere .. "/" } -- where nothing listens, so that it ends at once
-        local begun = cqueues.monotime()
         local job = assert(runner:wait(assert(runner:submit("you", { elsewhere })), 10))
         assert.same("failed", job.status)
-        assert.is_true(cqueues.monotime() - begun < 0.5)
+        assert.is_true(runner:stats().jobs.done < 5, "it waited for those of the other host")
         for _, id in ipairs(ids) do
             runner:cancel(id)
         end
     end)
 
     it("costs little where it is not reached", function()
-        local runner = opened { workers = 16, fetch = limited({ limit = 100 }, get) }
-        local _, seconds = run(runner, 200, base .. "/pages/1")
-        assert.is_true(seconds < SLOWNESS, seconds)
+        is_as_fast(3, function()
+            local runner = opened { workers = 16, fetch = limited({ limit = 100 }, get) }
+            local _, seconds = run(runner, 200, base .. "/pages/1")
+            return seconds
+        end, function()
+            local _, seconds = run(opened { workers = 16, fetch = get }, 200, base .. "/pages/1")
+            return seconds
+        end)
     end)
 
     it("lets small pages through one after the other at once", function()
-        local runner = opened { workers = 16, fetch = limited({ limit = 2 }, get) }
-        local metas, seconds = run(runner, 200, base .. "/pages/2")
-        assert.same(2, most_at_once(metas))
-        assert.is_true(seconds < 2 * SLOWNESS, seconds)
+        is_as_fast(10, function()
+            local runner = opened { workers = 16, fetch = limited({ limit = 2 }, get) }
+            local metas, seconds = run(runner, 200, base .. "/pages/2")
+            assert.same(2, most_at_once(metas))
+            return seconds
+        end, function()
+            local _, seconds = run(opened { workers = 2, fetch = get }, 200, base .. "/pages/2")
+            return seconds
+        end)
     end)
 
     it("keeps requests one delay apart", function()
         local runner = opened { workers = 8, fetch = limited({ limit = 2, delay = 0.05 }, get) }
+        local before = cqueues.monotime()
         local metas, seconds = run(runner, 20, base .. "/pages/3")
         local begun = {}
         for i, meta in ipairs(metas) do
             begun[i] = meta.begun
         end
         table.sort(begun)
-        -- Noted a moment after the slot was had: how long that is, the machine decides.
+        -- Noted a moment after the slot was had, the first one's perhaps late: hence since before.
         for i = 2, #begun do
-            assert.is_true(begun[i] - begun[1] > (i - 1) * 0.05 - 0.04)
+            assert.is_true(begun[i] - before >= (i - 1) * 0.05)
         end
-        assert.is_true(seconds < 1.5 * SLOWNESS, seconds)
+        assert.is_true(seconds < 10, seconds)
     end)
 end)
 
