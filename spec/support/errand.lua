@@ -53,6 +53,14 @@ function verbs.await(path, ctx)
     return "it is there"
 end
 
+-- Waits until a file is there, whatever it is told.
+function verbs.hold(path)
+    while not exists(path) do
+        core.poll_fd(-1, 0.005)
+    end
+    return "held"
+end
+
 -- A page, without the web.
 function verbs.https(word, ctx)
     if word:find "/missing$" then

@@ -4,6 +4,7 @@
 -- that it opens there. A spec calls start before and finish after each test.
 
 local batch = require "batch"
+local eventually = require "spec.support.eventually"
 
 local fresh = {}
 
@@ -75,6 +76,24 @@ function fresh.sql(statement, path)
     local output = pipe:read("*a"):gsub("\n$", "")
     pipe:close()
     return output
+end
+
+--- Another process that holds the store's lock.
+-- @tparam[opt] number seconds until its pipe is closed unless given
+-- @return the pipe
+function fresh.lock(seconds)
+    local said = fresh.path "said"
+    local pipe = assert(io.popen(("sqlite3 '%s' >'%s'"):format(fresh.path "batch.db", said), "w"))
+    pipe:write ".timeout 5000\nbegin immediate;\n.print locked\n"
+    if seconds then
+        pipe:write(".shell sleep " .. seconds .. "\nrollback;\n")
+    end
+    pipe:flush()
+    eventually(function()
+        local file = io.open(said)
+        return file and file:read "*a" ~= "" and file:close()
+    end)
+    return pipe
 end
 
 --- A list of n targets, which differ.
