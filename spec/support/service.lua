@@ -63,6 +63,14 @@ local function parse_headers(text)
     return headers
 end
 
+--- Waits until the server has the request, which may be a long time from its answer.
+function Request:await_taken()
+    eventually(function() return read(self.figures):find "> %u+ /%S* HTTP" end)
+    for _ = 1, 2 do -- what came before these is read by the time that they are answered
+        self.server:curl "/healthz"
+    end
+end
+
 --- Waits for the end of the answer.
 -- @treturn table `status` (0: none came), `body` (what was not read as lines), `headers`, `http`
 -- ("1.1" or "2"), `seconds`, `exit` of curl, and `json()`, which decodes the body
@@ -225,8 +233,9 @@ end
 -- @tparam[opt] string arguments further words for curl
 -- @treturn Request
 function Service:begin(path, arguments)
-    local request = setmetatable({ head = new_path "head", figures = new_path "figures" }, Request)
-    local words = ("curl -sS -N --max-time %d -D %s -w '%%{stderr}%%{http_code} %%{http_version} "
+    local request = setmetatable({ server = self, head = new_path "head",
+        figures = new_path "figures" }, Request)
+    local words = ("curl -sSvN --max-time %d -D %s -w '%%{stderr}%%{http_code} %%{http_version} "
         .. "%%{time_total}\\n' %s %s '%s%s' 2>%s; echo $? >>%s"):format(MAX_SECONDS, request.head,
         self.arguments, arguments or "", self.base, path, request.figures, request.figures)
     request.pipe = assert(io.popen(words))
