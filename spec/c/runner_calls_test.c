@@ -202,7 +202,7 @@ static void test_threads(bool is_closed_meanwhile) {
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    for (int i = 0; i < 5000 && n < scene->n_begun; i++) {
+    for (int i = 0; i < 20000 && n < scene->n_begun; i++) {
         n += take_answers(scene, has_come);
         usleep(1000);
     }

@@ -230,7 +230,7 @@ static void test_wake_ups(void) {
 static void *run_canceller(void *argument) {
     struct scene *scene = argument;
     struct fault fault;
-    for (int i = 0; i < 20000 && scene->n_submitted < JOBS; i++)
+    for (int i = 0; i < 200000 && scene->n_submitted < JOBS; i++)
         usleep(100);
     for (int i = 0; i < JOBS; i += 2) {
         runner_cancel(scene->runner, scene->ids[i], &fault);

@@ -68,7 +68,7 @@ static void close_rig(struct rig *rig) {
 }
 
 static bool eventually(_Atomic int *counter, int wanted) {
-    for (int i = 0; i < 20000 && *counter < wanted; i++)
+    for (int i = 0; i < 200000 && *counter < wanted; i++)
         usleep(100);
     return *counter >= wanted;
 }
@@ -97,7 +97,7 @@ static void test_stop(void) {
     rig.is_stuck = true;
     rig.n_available = 1;
     workers_wake(rig.workers, 1);
-    for (int i = 0; i < 20000 && rig.n_available; i++)
+    for (int i = 0; i < 200000 && rig.n_available; i++)
         usleep(100);
     int64_t due_us = clock_mono_us(NULL) + 30000;
     CHECK("a stop ends in time", workers_stop(rig.workers, due_us) == STATUS_TIMEOUT);
@@ -114,7 +114,7 @@ static void test_abandon(void) {
     rig.n_available = 1;
     workers_wake(rig.workers, 1);
     bool is_found = false;
-    for (int i = 0; i < 20000 && !is_found; i++) {
+    for (int i = 0; i < 200000 && !is_found; i++) {
         usleep(100);
         is_found = workers_find_overdue(rig.workers, 2000, &overdue);
     }
@@ -144,7 +144,7 @@ static void test_no_more(void) {
     rig.is_stuck = true;
     rig.n_available = 1;
     workers_wake(rig.workers, 1);
-    for (int i = 0; i < 20000 && !workers_find_overdue(rig.workers, 2000, &overdue); i++)
+    for (int i = 0; i < 200000 && !workers_find_overdue(rig.workers, 2000, &overdue); i++)
         usleep(100);
     CHECK("a hand is abandoned", workers_abandon(rig.workers, &overdue, true));
     CHECK("and not replaced", workers_alive(rig.workers) == 0);
