@@ -59,6 +59,20 @@ static inline const char *luaL_tolstring(lua_State *L, int index, size_t *out_le
     return lua_tolstring(L, -1, out_len);
 }
 
+// Calls a function with a light userdata, protected even where memory for the call itself runs out:
+// LuaJIT has to make an object of a C function before it can be pushed. Drops what it returns.
+static inline int compat_cpcall(lua_State *L, lua_CFunction function, void *argument) {
+    return lua_cpcall(L, function, argument);
+}
+
+#else
+
+static inline int compat_cpcall(lua_State *L, lua_CFunction function, void *argument) {
+    lua_pushcfunction(L, function);
+    lua_pushlightuserdata(L, argument);
+    return lua_pcall(L, 1, 0, 0);
+}
+
 #endif
 
 // Whether there is a number (no text that looks like one) without a fraction that an int64_t holds.

@@ -14,7 +14,7 @@
 
 enum { HOOK_EVERY = 1000 };  // instructions; a look at the clock costs as much as ten of them
 
-static const char call_key, decode_key, context_key;
+static const char call_key, decode_key, context_key, calling_key, traceback_key;
 
 static struct lcall *call_of(lua_State *L) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &call_key);
@@ -112,13 +112,6 @@ static const luaL_Reg context_methods[] = {
     {"sleep", context_sleep},
     {NULL, NULL},
 };
-
-struct lcall *lcall_attach(lua_State *L, struct lcall *call) {
-    struct lcall *before = call_of(L);
-    lua_pushlightuserdata(L, call);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &call_key);
-    return before;
-}
 
 static void set_bytes(lua_State *L, const char *name, struct bytes bytes) {
     lua_pushlstring(L, bytes.start, bytes.len);
@@ -312,6 +305,26 @@ static int add_traceback(lua_State *L) {
     return 1;
 }
 
+// LuaJIT makes an object of each C function that is pushed, for which memory may be short: the two
+// that a call needs are kept from the first attachment on.
+static void keep_functions(lua_State *L) {
+    lua_pushcfunction(L, add_traceback);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &traceback_key);
+    lua_pushcfunction(L, call_fetch);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &calling_key);
+}
+
+struct lcall *lcall_attach(lua_State *L, struct lcall *call) {
+    struct lcall *before = call_of(L);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &calling_key);
+    if (lua_isnil(L, -1))
+        keep_functions(L);
+    lua_pop(L, 1);
+    lua_pushlightuserdata(L, call);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &call_key);
+    return before;
+}
+
 static void fail_raised(struct lcall *call) {
     size_t len = 0;
     const char *trace = lua_tolstring(call->L, -1, &len);
@@ -331,11 +344,10 @@ void lcall_run(struct lcall *call, struct task *task) {
     call->task = task;
     call->is_out_of_memory = false;
     lcall_limit(call, task->deadline_us);
-    // What runs out of memory here ends in the pcall: pushing a light userdata and a C function
-    // without upvalues allocates nothing once the stack has room.
-    lua_pushcfunction(L, add_traceback);
+    // What runs out of memory here ends in the pcall: before it nothing allocates.
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &traceback_key);
     lua_insert(L, base);
-    lua_pushcfunction(L, call_fetch);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &calling_key);
     lua_insert(L, base + 1);
     lua_pushlightuserdata(L, call);
     int status = lua_pcall(L, 2, 0, base);

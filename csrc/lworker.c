@@ -72,11 +72,32 @@ static void set_path(lua_State *L, const char *field, const char *value) {
     lua_pop(L, 1);
 }
 
+#if LUA_VERSION_NUM == 501
+
+// Compiled code ignores hooks: whoever switched the compiler on could not be stopped. Its library
+// does so when it is opened.
+static void forbid_compiling(lua_State *L) {
+    luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
+    lua_getglobal(L, "jit");
+    lua_getfield(L, -1, "off");
+    lua_setfield(L, -2, "on");
+    lua_pop(L, 1);
+}
+
+#else
+
+static void forbid_compiling(lua_State *L) {
+    (void)L;
+}
+
+#endif
+
 // Runs protected: libraries, paths, and batch.worker, which gives fetch, teardown and decode.
 static int make_state(lua_State *L) {
     struct lworker *worker = lua_touserdata(L, 1);
     const struct lworker_settings *settings = &worker->source->settings;
     luaL_openlibs(L);
+    forbid_compiling(L);
     set_path(L, "path", settings->path);
     set_path(L, "cpath", settings->cpath);
     // The module is in this very file: what is loaded need not be found.
@@ -134,18 +155,14 @@ static bool open_state(struct lworker *worker, struct task *task) {
         fail_to_open(task, "no memory for a worker's Lua state");
         return false;
     }
-#if LUA_VERSION_NUM == 501
-    luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);  // compiled code ignores hooks
-#endif
-    lua_pushcfunction(L, make_state);
-    lua_pushlightuserdata(L, worker);
     lcall_limit(&worker->call, task->deadline_us);
-    int status = lua_pcall(L, 1, 0, 0);
+    int status = compat_cpcall(L, make_state, worker);
     bool is_timed_out = worker->call.is_timed_out;
     lcall_limit(&worker->call, INT64_MAX);
     if (status == LUA_OK)
         return true;
-    const char *message = lua_tostring(L, -1);
+    // A number's text would need memory that nothing guards.
+    const char *message = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
     if (is_timed_out)
         task_fail_with(task, "timed out", NULL);
     else

@@ -118,7 +118,7 @@ local FETCHES = {
         return f()
     end, "internal error" },
     ["runs out of memory"] = { function()
-        return ("x"):rep(2 ^ 50)
+        return ("x"):rep(rawget(_G, "jit") and 2 ^ 31 - 1 or 2 ^ 50)
     end, "internal error" },
     ["loops for ever"] = { function() while true do end end, "timed out" },
     ["loops for ever and catches errors"] = { function()

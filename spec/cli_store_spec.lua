@@ -5,6 +5,7 @@
 
 local batch = require "batch"
 local cjson = require "cjson"
+local interpreter = require "spec.support.interpreter"
 local shell = require "spec.support.shell"
 
 local luabatch = shell.luabatch
@@ -167,7 +168,7 @@ describe("a store's jobs", function()
             runner:take()
             os.exit(9)]]):format(shell.path "luabatch.db")
         shell.write("crash.lua", script)
-        shell.run((os.getenv "LUA" or "lua5.4") .. " crash.lua")
+        shell.run(interpreter .. " crash.lua")
         for _ = 1, 2 do
             local _, out = luabatch "list --json"
             local job = cjson.decode(out)

@@ -76,6 +76,29 @@ describe("drain", function()
         assert.same({ "timed out", "B" }, { targets[1].error, targets[2].result.content })
     end)
 
+    it("stops a loop that LuaJIT had compiled before, and has it compile again after", function()
+        if not rawget(_G, "jit") then
+            return pending("this VM has no compiler")
+        end
+        local runner = open { target_timeout = 0.05 }
+        local id = submit(runner, "a")
+        local function count(limit)
+            local n = 0
+            while n < limit do
+                n = n + 1
+            end
+            return n
+        end
+        count(1e6)
+        runner:drain(function() return count(math.huge) end)
+        assert.equal("timed out", targets_of(runner, id)[1].error)
+        assert.is_true((jit.status()))
+        jit.off()
+        runner:drain(function() return "x" end)
+        assert.is_false((jit.status()))
+        jit.on()
+    end)
+
     it("keeps a debug hook of the program", function()
         local runner = open()
         submit(runner, "a")

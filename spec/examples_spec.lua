@@ -2,7 +2,8 @@
 --
 -- The examples, run as the README says, each in a folder of its own.
 
-local LUA = os.getenv("LUA") or "lua5.4"
+local LUA = require "spec.support.interpreter"
+local BUILD = os.getenv "BUILD" or "build/" .. LUA
 
 local function output_of(command)
     local pipe = assert(io.popen(command))
@@ -41,6 +42,6 @@ end)
 describe("the example in C", function()
     it("fetches once, however often it is run", function()
         assert.equal("fetched now: 1 failed\nknown: 1 failed\n",
-            run_twice(('"$checkout/%s/examples/echo"'):format(os.getenv("BUILD"))))
+            run_twice(("\"$checkout/%s/examples/echo\""):format(BUILD)))
     end)
 end)

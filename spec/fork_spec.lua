@@ -5,7 +5,7 @@
 local batch = require "batch"
 local process = require "spec.support.process"
 
-local LUA = os.getenv("LUA") or "lua5.4"
+local LUA = require "spec.support.interpreter"
 
 local FORKER = [[
 package.cpath = folder .. "/?.so;" .. package.cpath

@@ -7,6 +7,7 @@ local json = require "cjson"
 local socket = require "cqueues.socket"
 
 local http = require("batch.core").http
+local interpreter = require "spec.support.interpreter"
 local sites = require "spec.support.site"
 
 local LOOPBACK = { "127.0.0.0/8", "::1" }
@@ -79,8 +80,8 @@ describe("a client", function()
             local client = http.new { allow = { "127.0.0.0/8" } }
             print(client:get("%s/").status)]]):format(base)
         local command = ("http_proxy=http://127.0.0.1:2/ all_proxy=http://127.0.0.1:2/ "
-            .. "LUA_PATH='%s' LUA_CPATH='%s' lua5.4 -e '%s'"):format(
-            package.path, package.cpath, script)
+            .. "LUA_PATH='%s' LUA_CPATH='%s' %s -e '%s'"):format(
+            package.path, package.cpath, interpreter, script)
         local pipe = io.popen(command)
         assert.same("200", pipe:read "*l")
         pipe:close()

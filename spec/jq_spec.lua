@@ -6,6 +6,7 @@ local jq = require "batch.jq"
 local batch = require "batch"
 local cancelled = require "spec.support.cancelled"
 local fresh = require "spec.support.fresh"
+local interpreter = require "spec.support.interpreter"
 local shell = require "spec.support.shell"
 
 local RIVERS = '{"rivers": [{"name": "Rhine", "km": 1233}, {"name": "Elbe", "km": 1094}]}'
@@ -175,7 +176,7 @@ describe("jq", function()
 
     it("is named with its package where it is missing", function()
         shell.write("apply.lua", [[print(require("batch.jq").apply("1", "."))]])
-        local lua = io.popen("command -v " .. (os.getenv "LUA" or "lua5.4")):read("*l")
+        local lua = io.popen("command -v " .. interpreter):read("*l")
         local _, output, errors = shell.run("PATH=/nonexistent " .. lua .. " apply.lua")
         assert.same("nil\tthe program 'jq' is missing\tinstall the package 'jq'\n", output, errors)
     end)

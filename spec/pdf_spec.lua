@@ -5,6 +5,7 @@
 local child = require "batch.child"
 local pdf = require "batch.pdf"
 local cancelled = require "spec.support.cancelled"
+local interpreter = require "spec.support.interpreter"
 local make = require("spec.support.pdf").make
 local shell = require "spec.support.shell"
 
@@ -242,7 +243,7 @@ describe("a PDF that cannot be read", function()
         shell.write("read.lua", [[
             local file = io.open("document.pdf", "rb")
             print(require("batch.pdf").text(file:read("*a")))]])
-        local lua = io.popen("command -v " .. (os.getenv "LUA" or "lua5.4")):read("*l")
+        local lua = io.popen("command -v " .. interpreter):read("*l")
         local _, output, errors = shell.run("PATH=/nonexistent " .. lua .. " read.lua")
         assert.same("nil\tthe program 'pdfinfo' is missing\tinstall the package 'poppler-utils'\n",
             output, errors)

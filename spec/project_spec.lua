@@ -2,6 +2,7 @@
 --
 -- What the tree promises about itself: its shape, its names, its version.
 
+local interpreter = require "spec.support.interpreter"
 local lfs = require "lfs"
 
 local MAX_LINES = 500
@@ -112,7 +113,7 @@ describe("the tree", function()
     end)
 
     it("keeps the layers of the C files apart", function()
-        local listing = io.popen((os.getenv "LUA" or "lua5.4") .. " .ci/layers.lua csrc 2>&1")
+        local listing = io.popen(interpreter .. " .ci/layers.lua csrc 2>&1")
         local breaches = listing:read("*a")
         listing:close()
         assert.equal("", breaches)

@@ -12,6 +12,9 @@ local service = require "spec.support.service"
 local UNKNOWN = "/v1/batches/01900000-0000-7000-8000-000000000000"
 
 -- The ways to a server: its configuration, words for curl, the HTTP that is spoken.
+-- LuaJIT's unpack ends at 8,000 values, and lua-http has one for each byte of a header's field.
+local LONG = rawget(_G, "jit") and 7680 or 10240
+
 local WAYS = {
     ["HTTP/1.1"] = function()
         return nil, "", "1.1"
@@ -80,7 +83,7 @@ describe("a server", function()
                 .. "\n\nid: 2\nevent: target\ndata\n\nevent: job\ndata\n\n", shape)
 
             assert.equal(404, server:curl(UNKNOWN, words).status)
-            assert.equal(404, server:curl("/v1/batches/" .. ("x"):rep(10240), words).status)
+            assert.equal(404, server:curl("/v1/batches/" .. ("x"):rep(LONG), words).status)
             server:signal "TERM"
             assert.equal(0, (server:wait()))
         end)

@@ -26,6 +26,20 @@ describe("a worker's state", function()
         end))
     end)
 
+    -- Code that LuaJIT has compiled calls no hooks, and the time-out is one.
+    it("stops a loop at its time-out, whatever LuaJIT's compiler is told", function()
+        local target = worker.outcome(function()
+            if rawget(_G, "jit") then
+                jit.on()
+                require("jit").on(true, true)
+                require("jit.opt").start("hotloop=2")
+            end
+            coroutine.wrap(function() while true do end end)()
+        end, { target_timeout = 0.1 })
+        assert.equal("timed out", target.error)
+        assert.is_true(target.finished_at - target.started_at < 3)
+    end)
+
     it("runs with all signals blocked that a program handles", function()
         local mask = content(function()
             for line in io.lines "/proc/thread-self/status" do

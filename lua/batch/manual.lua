@@ -3,6 +3,8 @@
 --- The methods of a runner whose program does the work itself (executor "manual"). They raise on
 -- any other runner: self:_hands sees to that.
 
+local jit = rawget(_G, "jit")  -- LuaJIT's, nil elsewhere
+
 local methods = {}
 
 --- Takes a target to work on.
@@ -43,14 +45,7 @@ function methods:is_cancelled(task)
     return self:_hands("is_cancelled"):is_cancelled(task)
 end
 
---- Runs fetch in this state until no live job is left; calls the hooks.
--- @tparam function fetch as for `batch.new`; closures are welcome
--- @treturn integer number of targets that got their outcome
-function methods:drain(fetch)
-    local handle = self:_hands("drain")
-    if type(fetch) ~= "function" then
-        error("fetch must be a function, got " .. type(fetch), 2)
-    end
+local function drain(self, handle, fetch)
     local count = 0
     repeat
         local is_taken, has_outcome = handle:drain_one(fetch)
@@ -62,10 +57,37 @@ function methods:drain(fetch)
     return count
 end
 
+-- Calls f with LuaJIT's compiler off and what it has compiled forgotten: a time-out cannot stop a
+-- loop of machine code. For the whole state, because fetch may call anything.
+local function without_compiler(f, ...)
+    if not jit or not jit.status() then
+        return f(...)
+    end
+    jit.off()
+    jit.flush()
+    local is_fine, result = pcall(f, ...)
+    jit.on()
+    return is_fine and result or error(result, 0)
+end
+
+--- Runs fetch in this state until no live job is left; calls the hooks. While it does, LuaJIT's
+-- compiler is off: else a loop in fetch could not be stopped when its time is up.
+-- @tparam function fetch as for `batch.new`; closures are welcome
+-- @treturn integer number of targets that got their outcome
+function methods:drain(fetch)
+    local handle = self:_hands("drain")
+    if type(fetch) ~= "function" then
+        error("fetch must be a function, got " .. type(fetch), 2)
+    end
+    return without_compiler(drain, self, handle, fetch)
+end
+
 -- Waits a little until something may be taken; returns whether any live job is left.
 function methods._wait_for_work(_, handle)
     local has_work = handle:wait_for_work(0.05)
-    collectgarbage "step"  -- a task that was dropped is what drain may be waiting for
+    -- A task that was dropped is what drain may be waiting for: it is found within a second or so,
+    -- however large the heap, in any VM.
+    collectgarbage("step", math.ceil(collectgarbage "count" / 10))
     return has_work
 end
 

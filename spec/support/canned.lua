@@ -10,6 +10,8 @@
 --
 -- It runs in a process of its own, for a client waits in C, and ends with its parent.
 
+local interpreter = require "spec.support.interpreter"
+
 local SERVER = [[
 local cqueues, socket = require "cqueues", require "cqueues.socket"
 local folder = os.getenv "FOLDER"
@@ -89,8 +91,8 @@ local function start()
     local folder = os.tmpname()
     os.remove(folder)
     assert(os.execute("mkdir " .. folder))
-    local command = "echo $$; FOLDER=%s exec lua5.4 -e %s"
-    local pipe = assert(io.popen(command:format(folder, quoted(SERVER)), "r"))
+    local command = "echo $$; FOLDER=%s exec %s -e %s"
+    local pipe = assert(io.popen(command:format(folder, interpreter, quoted(SERVER)), "r"))
     local canned = setmetatable({ folder = folder, _pipe = pipe }, Canned)
     canned._pid = pipe:read "*l"
     canned.base = "http://127.0.0.1:" .. assert(pipe:read "*l", "the server did not start")

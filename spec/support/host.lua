@@ -3,7 +3,7 @@
 -- Starts a server of the HTTP API for a spec, and ends it again. One that a killed spec leaves
 -- behind ends by itself.
 
-local interpreter = os.getenv "LUA" or (jit and "luajit" or _VERSION:lower():gsub(" ", ""))
+local interpreter = require "spec.support.interpreter"
 
 local Host = {}
 Host.__index = Host

@@ -5,7 +5,7 @@
 
 local system = require "system"
 
-local LUA = os.getenv("LUA") or "lua5.4"
+local LUA = require "spec.support.interpreter"
 
 -- What every chunk begins with. note() appends a whole line at once: O_APPEND keeps the lines of
 -- several processes apart.

@@ -3,6 +3,8 @@
 -- Starts the example site for a spec, on a free port, and ends it again. One that a killed spec
 -- leaves behind ends by itself: its parent is gone.
 
+local interpreter = require "spec.support.interpreter"
+
 local MAX_SECONDS = 300
 
 local Site = {}
@@ -12,8 +14,8 @@ Site.__index = Site
 -- @tparam[opt] string arguments further words of its command line
 -- @treturn table with `base`, "http://127.0.0.1:PORT"
 local function start(arguments)
-    local command = "echo $$; exec lua5.4 examples/site.lua --seconds %d %s"
-    local pipe = assert(io.popen(command:format(MAX_SECONDS, arguments or ""), "r"))
+    local command = "echo $$; exec %s examples/site.lua --seconds %d %s"
+    local pipe = assert(io.popen(command:format(interpreter, MAX_SECONDS, arguments or ""), "r"))
     local pid = assert(pipe:read "*l", "the site did not start")
     local site = setmetatable({ _pid = pid, _pipe = pipe }, Site)
     local line = pipe:read "*l" or ""

@@ -5,6 +5,7 @@
 
 local batch = require "batch"
 local core = require "batch.core"
+local interpreter = require "spec.support.interpreter"
 
 local opened = {}
 
@@ -95,7 +96,6 @@ local function program(text, before)
     local file = assert(io.open(path, "w"))
     file:write(text)
     file:close()
-    local interpreter = os.getenv "LUA" or (jit and "luajit" or _VERSION:lower():gsub(" ", ""))
     local pipe = assert(io.popen(("%s %s %s 2>&1 >/dev/null; echo $?"):format(before or "",
         interpreter, path)))
     local output, status = pipe:read("*a"):match "^(.-)(%d+)\n$"
