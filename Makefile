@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 #
 # Builds batch for one Lua at a time: LUA=5.4 (the default), LUA=luajit or LUA=5.3, each in a folder
-# of its own below build/. Paths are relative, so that the checkout may lie anywhere.
+# of its own below build/; only make test, without LUA, sees to two. Paths are relative, so that the
+# checkout may lie anywhere.
 # What runs programs rather than builds them is a script in .ci/.
 
+TESTED := $(if $(filter undefined,$(origin LUA)),5.4 luajit,$(LUA))
 LUA ?= 5.4
 CFLAGS ?= -O2 -g
 PREFIX ?= /usr/local
@@ -15,6 +17,7 @@ ifeq ($(filter $(FLAVOUR),5.4 5.3 jit),)
 $(error LUA must be 5.4, luajit or 5.3, got "$(LUA)")
 endif
 LUA_NAME := lua$(FLAVOUR)
+TESTED_NAMES := $(foreach lua,$(TESTED),lua$(patsubst lua%,%,$(notdir $(lua))))
 LUA_VERSION := $(FLAVOUR:jit=5.1)
 LUA_INCDIR ?=
 LUA_CFLAGS = $(if $(LUA_INCDIR),-I$(LUA_INCDIR),$(shell pkg-config --cflags $(LUA_NAME)))
@@ -108,14 +111,17 @@ INSTALL_DEPS = @LUA=$(LUA_NAME) .ci/install
 MAKEFLAGS += --no-print-directory
 
 .DELETE_ON_ERROR:
-.PHONY: all library c-tests run test openresty env install uninstall layers lint asan tsan cover bench docs \
-	clean help FORCE
+.PHONY: all library c-tests c-examples run test openresty env install uninstall layers lint asan \
+	tsan cover bench docs clean help FORCE
 
 all: $(CORE) $(LAUNCHER) ## build the module and luabatch (LUA=5.4, luajit or 5.3; V=1 shows the commands)
 
 library: $(LIBRARY) ## build the C core alone, without Lua, as libbatch.a
 
-c-tests: $(C_TESTS) $(C_EXAMPLES)
+c-tests: $(C_TESTS)
+	@:
+
+c-examples: $(C_EXAMPLES)
 	@:
 
 $(CORE): $(OBJECTS)
@@ -166,11 +172,12 @@ run: ## fetch an example site served on loopback, or with URLS=FILE your own lis
 	@$(MAKE) all >&2
 	@$(HERE) .ci/example $(if $(URLS),$(call quote,$(URLS)))
 
-test: ## run every test, or with ONLY=WORD those whose file has WORD in its name
-	$(INSTALL_DEPS) build run test
+test: ## run every test on 5.4 and LuaJIT, or on the LUA given (ONLY=WORD: files so named)
+	@LUA="$(TESTED_NAMES)" .ci/install build run test
 	@.ci/promtool
-	@$(MAKE) all c-tests
-	@$(HERE) .ci/test $(call quote,$(ONLY))
+	@$(MAKE) c-tests LUA=$(LUA_NAME)
+	@for lua in $(TESTED_NAMES); do $(MAKE) all c-examples LUA=$$lua || exit 1; done
+	@$(HERE) LUAS="$(TESTED_NAMES)" .ci/test $(call quote,$(ONLY))
 
 openresty: ## start the gateway of examples/openresty on 127.0.0.1:8080
 ifeq ($(FLAVOUR),jit)
@@ -236,7 +243,7 @@ tsan: ## run every test with ThreadSanitizer
 	@$(MAKE) sanitized VARIANT=tsan CFLAGS=-g
 
 .PHONY: sanitized
-sanitized: all c-tests $(WATCHED_LUA)
+sanitized: all c-tests c-examples $(WATCHED_LUA)
 	@$(HERE) SANITIZER=$(VARIANT) .ci/test $(call quote,$(ONLY))
 
 # The sanitizer's runtime has to be in the interpreter before libc is. Preloaded, it would get into
@@ -252,7 +259,7 @@ cover: ## measure which lines of C the tests reach
 	@$(MAKE) covered VARIANT=cover CFLAGS=-g
 
 .PHONY: covered
-covered: all c-tests
+covered: all c-tests c-examples
 	@find $(BUILD) -name '*.gcda' -delete
 	@$(HERE) .ci/test $(call quote,$(ONLY))
 	@gcovr --root . --filter csrc/ --object-directory $(BUILD)/obj $(BUILD)/obj

@@ -11,10 +11,10 @@ local service = require "spec.support.service"
 
 local UNKNOWN = "/v1/batches/01900000-0000-7000-8000-000000000000"
 
--- The ways to a server: its configuration, words for curl, the HTTP that is spoken.
 -- LuaJIT's unpack ends at 8,000 values, and lua-http has one for each byte of a header's field.
 local LONG = rawget(_G, "jit") and 7680 or 10240
 
+-- The ways to a server: its configuration, words for curl, the HTTP that is spoken.
 local WAYS = {
     ["HTTP/1.1"] = function()
         return nil, "", "1.1"
