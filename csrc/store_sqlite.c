@@ -17,7 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READ_PATIENCE_MS = 10000 };
+enum {
+    READ_PATIENCE_MS = 10000,
+    COMMIT_PATIENCE_MS = 1000,  // for readers, for whom a commit waits if the store is in memory
+};
 
 int sqlite_fail(struct sqlite *sqlite, int code, const char *doing) {
     struct fault *fault = &sqlite->store.fault;
@@ -157,7 +160,9 @@ static int sqlite_begin(struct store *store, int64_t patience_ms) {
 }
 
 static int sqlite_commit(struct store *store) {
-    return sqlite_write((struct sqlite *)store, SQL_COMMIT, "");
+    struct sqlite *sqlite = (struct sqlite *)store;
+    sqlite->give_up_at_us = clock_mono_us(NULL) + COMMIT_PATIENCE_MS * 1000;
+    return sqlite_write(sqlite, SQL_COMMIT, "");
 }
 
 static void sqlite_rollback(struct store *store) {

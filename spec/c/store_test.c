@@ -5,6 +5,9 @@
 
 #include "fresh_store.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 static char last_id[JOB_ID_SIZE];
 
 // Inserts a job of n targets; its key byte stands for its idempotency key.
@@ -297,6 +300,33 @@ static void test_expiry(void) {
     close_store();
 }
 
+static void *end_read_late(void *reader) {
+    usleep(200000);
+    ((struct store *)reader)->ops->end_read(reader);
+    return NULL;
+}
+
+// A transaction in memory is patient for 50 ms when it begins, and with readers all the same.
+static void test_slow_reader(void) {
+    struct store *reader;
+    struct fault fault;
+    struct job_row job;
+    pthread_t thread;
+    open_store();
+    int64_t key = insert("ann", 'k', 1, 0);
+    CHECK("another connection opens",
+          store_open(&place, DURABILITY_NORMAL, false, &reader, &fault) == STATUS_OK);
+    CHECK("it reads", reader->ops->begin_read(reader) == STATUS_OK &&
+                          reader->ops->read_job(reader, last_id, &job) == STATUS_OK);
+    pthread_create(&thread, NULL, end_read_late, reader);
+    CHECK("a transaction begins beside it", ops->begin(store, 50) == STATUS_OK);
+    CHECK("and writes", ops->set_busy(store, key, 0, 1, 0) == STATUS_OK);
+    CHECK("and ends when the reader has", ops->commit(store) == STATUS_OK);
+    pthread_join(thread, NULL);
+    reader->ops->close(reader);
+    close_store();
+}
+
 int main(void) {
     test_insert();
     test_rollback();
@@ -308,5 +338,6 @@ int main(void) {
     test_deaths();
     test_eviction();
     test_expiry();
+    test_slow_reader();
     return check_report();
 }

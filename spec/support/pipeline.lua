@@ -8,7 +8,7 @@ local fetch = require "batch.fetch"
 local Pipeline = {}
 Pipeline.__index = Pipeline
 
-local MAX_SECONDS = 30
+local MAX_SECONDS = 120
 
 --- Opens a runner. Its log is kept in `log`.
 -- @tparam[opt] table fields of [fetch]
