@@ -8,7 +8,7 @@ local cqueues_socket = require "cqueues.socket"
 local errno = require "cqueues.errno"
 local process = require "spec.support.process"
 
-local PATIENCE_SECONDS = 10
+local PATIENCE_SECONDS = 30
 
 -- The handler's routes, by path. `control` runs in the server's process as well.
 local SERVER = [[
