@@ -17,10 +17,11 @@ describe("a server that is started again after kill -9", function()
     done]]
 
     local function kill_and_start(config)
-        local server = service.start(config)
+        local server, gate = service.start(config), fresh.path "gate"
         local ids = {}
         for i = 1, 4 do
-            ids[i] = select(2, server:submit { "say:first#" .. i, "nap:1#" .. i, "say:last" })
+            ids[i] = select(2, server:submit { "say:first#" .. i, "await:" .. gate .. "#" .. i,
+                "say:last" })
         end
         server:await_status(ids[1], "running")
         eventually(function()
@@ -28,6 +29,7 @@ describe("a server that is started again after kill -9", function()
         end)
         server:signal "KILL"
         assert.equal(137, (server:wait()))
+        io.open(gate, "w"):close()
         return service.start(config), ids
     end
 
@@ -50,7 +52,7 @@ describe("a server that is started again after kill -9", function()
         for i = 1, 3 do
             submitters[i] = assert(io.popen(SUBMITTER:format(i, server.base)))
         end
-        eventually(function() return #server:curl("/v1/batches").json().jobs > 30 end)
+        eventually(function() return #server:curl("/v1/batches").json().jobs > 30 end, 60)
         server:signal "KILL"
         server:wait()
         server = service.start()
@@ -69,7 +71,7 @@ describe("a server that is started again after kill -9", function()
         local server, ids = kill_and_start { batch = 'on_restart = "resume"' }
         for _, id in ipairs(ids) do
             local targets = server:await_status(id, "done").json().targets
-            assert.same({ "first", "slept", "last" }, { targets[1].result.content,
+            assert.same({ "first", "it is there", "last" }, { targets[1].result.content,
                 targets[2].result.content, targets[3].result.content })
         end
     end)
