@@ -133,6 +133,14 @@ static int method_later(lua_State *L) {
     return finish(L, box, handle);
 }
 
+// give_back(task): as if it had not been taken
+static int method_give_back(lua_State *L) {
+    struct lrunner *box = lrunner_check(L, 1);
+    give_back(check_task(L, box));
+    lua_pushboolean(L, true);
+    return 1;
+}
+
 // is_cancelled(task) → whether its result is not wanted any more
 static int method_is_cancelled(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
@@ -189,6 +197,7 @@ const luaL_Reg ltask_methods[] = {
     {"finish", method_finish},
     {"fail", method_fail},
     {"later", method_later},
+    {"give_back", method_give_back},
     {"is_cancelled", method_is_cancelled},
     {"drain_one", method_drain_one},
     {"wait_for_work", method_wait_for_work},

@@ -95,6 +95,17 @@ describe("take", function()
         assert.equal("pending", targets_of(runner, id)[1].status)
     end)
 
+    it("gives a target that was given back again, as if it had not been taken", function()
+        local runner = open()
+        local id = submit(runner, "a")
+        local first = runner:take()
+        assert.is_true(runner:give_back(first))
+        local task = runner:take()
+        assert.same({ "a", 1 }, { task.url, task.attempt })
+        assert.equal("pending", targets_of(runner, id)[1].status)
+        assert.has_error(function() runner:finish(first, "x") end)
+    end)
+
     it("gives nothing of a cancelled job", function()
         local runner = open()
         local id = submit(runner, "a", "b")
@@ -193,7 +204,7 @@ describe("the methods of the manual executor", function()
     it("raise on a runner with threads and on a client", function()
         local runner = worker.open { fetch = function() return "x" end }
         local client = worker.keep(batch.client { store = ":memory:" })
-        for _, name in ipairs { "take", "finish", "fail", "later", "drain" } do
+        for _, name in ipairs { "take", "finish", "fail", "later", "give_back", "drain" } do
             for _, object in ipairs { runner, client } do
                 local ok, message = pcall(object[name], object, print)
                 assert.is_false(ok)

@@ -38,6 +38,13 @@ function methods:later(task, message, seconds)
     return self:_hands("later"):later(task, message, seconds)
 end
 
+--- Puts a task back, as if it had not been taken: no attempt is counted. So does dropping it, when
+-- its memory is collected.
+-- @tparam table task
+function methods:give_back(task)
+    return self:_hands("give_back"):give_back(task)
+end
+
 --- Tells whether the work on a task may be broken off.
 -- @tparam table task
 -- @treturn boolean its job was cancelled, or the runner closes

@@ -10,7 +10,8 @@ local context = require "batch.openresty.context"
 local core = require "batch.core"
 
 local TARGETS_PER_TIMER = 1000
--- A timer that did not start, for want of connections, say, is asked for again after so long.
+-- Between two timers of a slot; so one that did not start, for want of connections, say, is asked
+-- for again.
 local START_PATIENCE_SECONDS = 1
 
 local methods = {}
@@ -22,8 +23,8 @@ end
 
 -- A fetch and its verdict ------------------------------------------------------------------------
 
-local function report_raise(self, task, trace)
-    self._log("error", "fetch raised an error",
+local function report(self, task, message, trace)
+    self._log("error", message,
         { job = task.job, idx = task.idx, url = task.url, detail = trace })
 end
 
@@ -31,21 +32,29 @@ local function conclude(self, errand, is_fine, ...)
     if errand.is_given_up then
         return
     end
-    errand.is_done = true
     self._stalls:leave(errand.task)
+    errand.is_concluded = true
     if is_fine then
         self._runner:finish(errand.task, ...)
     else
-        report_raise(self, errand.task, (...))
+        report(self, errand.task, "fetch raised an error", (...))
         self._runner:fail(errand.task, "internal error")
     end
 end
 
--- The child's body. Nothing but a defect of this file raises out of it.
-local function fetch(self, slot, errand)
+local function fetch(self, errand)
     local task = errand.task
     local target = { url = task.url, options = task.options }
     conclude(self, errand, xpcall(self._fetch, traceback, target, errand.context))
+end
+
+-- The child's body. What is raised beside the fetch is a defect; the target is pending again.
+local function run_child(self, slot, errand)
+    local is_fine, trace = xpcall(fetch, traceback, self, errand)
+    if not is_fine then
+        report(self, errand.task, "internal error", trace)
+    end
+    errand.is_over = true
     slot.settled:signal()
 end
 
@@ -56,28 +65,31 @@ local function give_up(self, errand, thread)
     errand.context:give_up()
     ngx.thread.kill(thread)
     self._stalls:leave(errand.task)
-    if not self._is_cut then
+    if self._is_cut then
+        self._runner:give_back(errand.task)
+    else
         self._runner:fail(errand.task, "timed out")
     end
 end
 
+-- Returns whether the fetch came to its end by itself.
 local function run(self, slot, task)
     local errand = { task = task, context = context.new(self._runner, task) }
     self._stalls:enter(task)
-    local thread = ngx.thread.spawn(fetch, self, slot, errand)
-    while not errand.is_done and not self._is_cut do
+    local thread = ngx.thread.spawn(run_child, self, slot, errand)
+    while not errand.is_over and not (self._is_cut and not errand.is_concluded) do
         local left = task.deadline - core.now()
         if left <= 0 then
             break
         end
         slot.settled:wait(left)
     end
-    if errand.is_done then
+    if errand.is_over then
         ngx.thread.wait(thread)
-        return true
+    elseif not errand.is_concluded then
+        give_up(self, errand, thread)
     end
-    give_up(self, errand, thread)
-    return false
+    return errand.is_over
 end
 
 -- The light threads ------------------------------------------------------------------------------
@@ -88,17 +100,21 @@ local start
 local function work_once(self, slot, task)
     self._turns:signal_one() -- there may be more than one
     self._n_busy = self._n_busy + 1
-    local is_whole = run(self, slot, task)
+    local is_fine, is_whole = xpcall(run, traceback, self, slot, task)
     self._n_busy = self._n_busy - 1
     slot.n_targets = slot.n_targets + 1
-    return is_whole and slot.n_targets < TARGETS_PER_TIMER
+    if not is_fine then
+        report(self, task, "internal error", is_whole)
+    end
+    return is_fine and is_whole and slot.n_targets < TARGETS_PER_TIMER
 end
 
 local function work(premature, self, slot, generation)
     if premature or self._is_leaving then
         return
     end
-    slot.generation, slot.n_targets, slot.is_starting = generation, 0, false
+    slot.generation, slot.n_targets = generation, 0
+    self._turns:signal() -- the one before may wait, and leaves
     while slot.generation == generation and not self._is_leaving do
         local task = self._runner:take()
         if not task then
@@ -107,12 +123,13 @@ local function work(premature, self, slot, generation)
             start(self, slot) -- goes on itself until the other one is there
         end
     end
+    self._turns:signal_one() -- it may have been woken for a target
 end
 
 -- Gives a slot a new timer, unless one is on its way.
 function start(self, slot)
     local now = core.monotime()
-    if slot.is_starting and now - slot.started_at < START_PATIENCE_SECONDS then
+    if now - slot.started_at < START_PATIENCE_SECONDS then
         return
     end
     slot.n_timers = slot.n_timers + 1
@@ -124,7 +141,6 @@ function start(self, slot)
             slot.generation = nil
         end
     end, self, slot, slot.n_timers)
-    slot.is_starting = is_started ~= nil
     if not is_started then
         self._log("warn", "no timer for a light thread", { detail = message })
     end
@@ -139,7 +155,7 @@ local function new(parts)
         _turns = condition.new(), _slots = {}, _n_busy = 0, _is_leaving = false, _is_cut = false,
     }
     for i = 1, parts.workers do
-        self._slots[i] = { n_timers = 0, started_at = 0, settled = condition.new() }
+        self._slots[i] = { n_timers = 0, started_at = -math.huge, settled = condition.new() }
     end
     return setmetatable(self, metatable)
 end

@@ -47,11 +47,14 @@ local function run_setup(self)
 end
 
 local function run_teardown(self)
-    if self.fetch and self.fetch.teardown then
-        local is_fine, trace = xpcall(self.fetch.teardown, traceback)
-        if not is_fine then
-            self.fields.log("error", "teardown raised an error", { detail = trace })
-        end
+    local teardown = self.fetch and self.fetch.teardown
+    if not teardown or self.is_torn_down then
+        return
+    end
+    self.is_torn_down = true
+    local is_fine, trace = xpcall(teardown, traceback)
+    if not is_fine then
+        self.fields.log("error", "teardown raised an error", { detail = trace })
     end
 end
 
