@@ -13,11 +13,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +28,7 @@ enum { HEADER_SIZE = 4096, REGISTER_SIZE = OWNER_MAX_IN_FLIGHT * (int)sizeof(str
 
 struct shared_header {
     _Atomic uint64_t n_announced;
+    _Atomic uint32_t n_rings;  // a futex
 };
 
 struct shared_in_flight {
@@ -221,6 +225,20 @@ void owners_announce(struct owners *owners) {
 
 uint64_t owners_announced(const struct owners *owners) {
     return atomic_load_explicit(&owners->header->n_announced, memory_order_acquire);
+}
+
+// Not of the private kind: those who wait are in other processes.
+void owners_ring(struct owners *owners) {
+    atomic_fetch_add(&owners->header->n_rings, 1);
+    syscall(SYS_futex, &owners->header->n_rings, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+uint32_t owners_n_rings(const struct owners *owners) {
+    return atomic_load(&owners->header->n_rings);
+}
+
+void owners_wait(struct owners *owners, uint32_t n_rings) {
+    syscall(SYS_futex, &owners->header->n_rings, FUTEX_WAIT, n_rings, NULL, NULL, 0);
 }
 
 unsigned owners_fork_generation(void) {

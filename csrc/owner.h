@@ -52,6 +52,13 @@ size_t owners_read(struct owners *owners, int64_t slot, struct in_flight *out, s
 void owners_announce(struct owners *owners);
 uint64_t owners_announced(const struct owners *owners);
 
+// A bell that all processes on the store hear: rung after a commit that leaves something for others
+// to do at once. owners_wait sleeps until it has been rung since it was heard so many times; it may
+// return before that.
+void owners_ring(struct owners *owners);
+uint32_t owners_n_rings(const struct owners *owners);
+void owners_wait(struct owners *owners, uint32_t n_rings);
+
 // How many forks lie between this process and the first one that opened an owners file.
 unsigned owners_fork_generation(void);
 

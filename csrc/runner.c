@@ -34,7 +34,11 @@ static void end_settling(void *context) {
     struct runner *runner = context;
     struct event change = {.kind = EVENT_CHANGE};
     events_add(runner->events, &change);
+    bool rings = runner->is_to_ring;
+    runner->is_to_ring = false;
     runner_unlock(runner);
+    if (rings)
+        owners_ring(runner->owners);
 }
 
 static void report_failure(void *context, int status, const char *text) {
@@ -264,6 +268,8 @@ static int leave(struct runner *runner, int64_t patience_ms) {
         status = store->ops->commit(store);
     if (status)
         store->ops->rollback(store);
+    else if (n_jobs > 0)
+        owners_ring(runner->owners);
     return status;
 }
 

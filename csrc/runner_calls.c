@@ -30,6 +30,7 @@ struct request {
     char id[JOB_ID_SIZE];
     int64_t key;
     struct live *orphan;  // cancelled, and no runner's: its end is told here
+    bool is_others;       // another runner has it
 };
 
 // One of these that no thread waits for, with all that it needs until its end.
@@ -97,7 +98,10 @@ static int apply_submit(struct commit_item *item, struct store *store) {
 static void submit_done_locked(struct commit_item *item) {
     struct submission *submission = (struct submission *)item;
     struct runner *runner = submission->runner;
-    if (item->status || submission->is_reused || !submission->live)
+    if (item->status || submission->is_reused)
+        return;
+    runner->is_to_ring |= !submission->live;
+    if (!submission->live)
         return;
     // A hand is free for it: it starts without a read. A job that has to wait keeps no inputs.
     if (runner->workers && workers_idle(runner->workers) > 0)
@@ -187,9 +191,10 @@ static void drop_orphan(struct request *request) {
 
 static int apply_cancel(struct commit_item *item, struct store *store) {
     struct request *request = (struct request *)item;
+    struct runner *runner = request->runner;
     struct job_row job;
     drop_orphan(request);  // of a try that failed
-    int status = store->ops->cancel_job(store, request->id, runner_now_ms(request->runner), &job);
+    int status = store->ops->cancel_job(store, request->id, runner_now_ms(runner), &job);
     if (status == STATUS_NOT_FOUND) {
         item->status = status;
         return STATUS_OK;
@@ -197,7 +202,8 @@ static int apply_cancel(struct commit_item *item, struct store *store) {
     if (status)
         return status;
     request->key = job.key;
-    if (is_somebodys(request->runner, &job))
+    request->is_others = job.owner != runner->owner.id;
+    if (is_somebodys(runner, &job))
         return STATUS_OK;
     request->orphan = live_new(&job);
     return request->orphan ? STATUS_OK
@@ -210,6 +216,7 @@ static void cancel_done_locked(struct commit_item *item) {
     if (item->status)
         return;
     owners_announce(runner->owners);
+    runner->is_to_ring |= request->is_others;
     runner_mark_cancelled_locked(runner, request->key);
     if (request->orphan)
         runner_tell_end_locked(runner, request->orphan, JOB_CANCELLED, NULL, -1);

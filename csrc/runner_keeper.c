@@ -8,9 +8,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     LOOK_EVERY_US = 20000,  // at other processes' writes: a pragma of some microseconds
+    HEAR_EVERY_US = 1000,   // the bell, at most
     REAP_EVERY_US = 200000,
     SWEEP_EVERY_US = 60000000,
     PROVE_EVERY_US = 2000000,  // a readiness probe comes every five seconds or so
@@ -66,7 +68,8 @@ static void find_cancelled(struct runner *runner) {
 }
 
 static void look(struct runner *runner) {
-    int64_t version, n_unowned = 0;
+    int64_t version;
+    bool has_unowned = false;
     commit_rouse(runner->queue);
     uint64_t announced = owners_announced(runner->owners);
     if (announced != runner->keeper_announced) {
@@ -83,8 +86,9 @@ static void look(struct runner *runner) {
         pthread_mutex_unlock(&runner->lock);
     }
     // Asked at every look: unclaimed jobs may be left over for want of free hands.
-    if (runner->owner.id && watch->ops->count_unowned(watch, &n_unowned) == STATUS_OK &&
-        n_unowned > 0)
+    if (runner->owner.id)
+        watch->ops->has_unowned(watch, &has_unowned);
+    if (has_unowned)
         runner_claim(runner);
 }
 
@@ -109,6 +113,7 @@ static int apply_reap(struct commit_item *item, struct store *store) {
 static void reap_done_locked(struct commit_item *item) {
     struct errand *errand = (struct errand *)item;
     struct runner *runner = errand->runner;
+    runner->is_to_ring |= !item->status && errand->reap.n_released > 0;
     if (item->status)
         runner_drop_reap(&errand->reap);
     else
@@ -177,6 +182,46 @@ static void find_stuck(struct runner *runner, int64_t now_us) {
         ;
 }
 
+// --- the thread that hears the bell ---
+
+// The keeper looks at once, but not for each of many rings.
+static void *run_listener(void *argument) {
+    const struct timespec nap = {0, HEAR_EVERY_US * 1000};
+    struct runner *runner = argument;
+    bool goes_on;
+    do {
+        owners_wait(runner->owners, runner->n_rings_heard);
+        runner->n_rings_heard = owners_n_rings(runner->owners);
+        pthread_mutex_lock(&runner->lock);
+        goes_on = runner->has_listener;
+        runner->looked_at_us = 0;
+        runner_hurry_keeper_locked(runner, 0);
+        pthread_mutex_unlock(&runner->lock);
+        if (goes_on)
+            nanosleep(&nap, NULL);
+    } while (goes_on);
+    return NULL;
+}
+
+static int start_listener(struct runner *runner) {
+    pthread_mutex_lock(&runner->lock);
+    int status = threads_start(&runner->listener, run_listener, runner);
+    runner->has_listener = status == STATUS_OK;
+    pthread_mutex_unlock(&runner->lock);
+    return status;
+}
+
+static void stop_listener(struct runner *runner) {
+    pthread_mutex_lock(&runner->lock);
+    bool is_running = runner->has_listener;
+    runner->has_listener = false;
+    pthread_mutex_unlock(&runner->lock);
+    if (is_running) {
+        owners_ring(runner->owners);
+        pthread_join(runner->listener, NULL);
+    }
+}
+
 // --- the thread ---
 
 // Sleeps until something is due, and makes the turns ready whose moment has come.
@@ -232,14 +277,17 @@ static void *run_keeper(void *argument) {
 }
 
 int runner_start_keeper(struct runner *runner) {
+    // What is rung before the keeper's first look is seen by it, what comes after is heard.
+    runner->n_rings_heard = owners_n_rings(runner->owners);
     pthread_mutex_lock(&runner->lock);
     int status = threads_start(&runner->keeper, run_keeper, runner);
     runner->has_keeper = status == STATUS_OK;
     pthread_mutex_unlock(&runner->lock);
-    return status;
+    return status || !runner->owner.id ? status : start_listener(runner);
 }
 
 void runner_stop_keeper(struct runner *runner) {
+    stop_listener(runner);
     pthread_mutex_lock(&runner->lock);
     bool is_running = runner->has_keeper;
     runner->has_keeper = false;

@@ -111,6 +111,7 @@ static void giving_done_locked(struct commit_item *item) {
             runner_mark_cancelled_locked(runner, live->key);
     }
     runner->is_giving = false;
+    runner->is_to_ring |= !item->status;
     if (!item->status)
         runner_hurry_keeper_locked(runner, 0);  // there may be more
     free(giving);

@@ -28,8 +28,9 @@ struct reaped {
 // What a reap has ended, to be told when its transaction is committed. All zero: nothing.
 struct reap {
     struct reaped *first;
-    bool has_more;   // the same owner has more live jobs
-    bool is_broken;  // memory ran out
+    int64_t n_released;  // jobs that are everybody's now
+    bool has_more;       // the same owner has more live jobs
+    bool is_broken;      // memory ran out
 };
 
 // Work of the keeper on its way through the commit queue.
@@ -87,6 +88,7 @@ struct runner {
     int64_t proved_at_us;        // when that was last known, or tried to be
     bool is_stopped;             // nothing is handed out any more, for good
     bool is_giving;              // jobs are on their way back to everybody
+    bool is_to_ring;             // what is being settled leaves something for others to do
     bool has_keeper;
     _Atomic bool is_closing;
     _Atomic bool is_handing_over;   // its jobs are for others: nothing is handed out or claimed
@@ -97,6 +99,10 @@ struct runner {
     int64_t bytes_since;  // stored by this runner since
     int64_t counted_at_us;
     int64_t evict_above;  // bytes at which eviction is worth a try
+
+    pthread_t listener;
+    bool has_listener;       // under the lock
+    uint32_t n_rings_heard;  // the listener's alone
 
     // The keeper's alone:
     pthread_t keeper;
@@ -157,6 +163,7 @@ bool runner_tick(void *context);
 bool runner_abandon(struct runner *runner, const struct overdue *overdue);
 
 // --- runner_keeper.c ---
+// The keeper, and for an owner the thread that hears the other processes' bell.
 int runner_start_keeper(struct runner *runner);
 void runner_stop_keeper(struct runner *runner);
 void runner_hurry_keeper_locked(struct runner *runner, int64_t due_us);

@@ -275,16 +275,16 @@ bool runner_is_cancelled(struct runner *runner, const struct task *task) {
 // Whether there are jobs without an owner; then they are asked for.
 static bool claim_unowned(struct runner *runner) {
     struct store *store;
-    int64_t n_unowned = 0;
+    bool has_unowned = false;
     if (runner->is_handing_over)  // they are for others
         return false;
     if (runner_begin_read(runner, &store, NULL))
         return false;
-    store->ops->count_unowned(store, &n_unowned);
+    store->ops->has_unowned(store, &has_unowned);
     runner_end_read(runner, store);
-    if (n_unowned > 0)
+    if (has_unowned)
         runner_claim(runner);
-    return n_unowned > 0;
+    return has_unowned;
 }
 
 static bool has_jobs_locked(const struct runner *runner) {

@@ -85,7 +85,7 @@ static int reap_jobs(struct runner *runner, struct store *store, const struct ow
     if (runner->config.resumes) {
         status = note_deaths(runner, store, owner, reap);
         if (!status)
-            status = store->ops->release_jobs(store, owner->id, &n_jobs);
+            status = store->ops->release_jobs(store, owner->id, &reap->n_released);
     } else {
         struct mass_failure failure = {.owner = owner->id,
                                        .reason = restart,

@@ -187,7 +187,7 @@ struct store_ops {
     int (*next_owner)(struct store *store, int64_t after, struct owner_row *out_owner);
     // Gives the oldest job without an owner to owner. STATUS_NOTHING when there is none.
     int (*claim_job)(struct store *store, int64_t owner, struct job_row *out_job);
-    int (*count_unowned)(struct store *store, int64_t *out_count);
+    int (*has_unowned)(struct store *store, bool *out_has);
     // Makes a live job of that owner everybody's again (queued). STATUS_NOT_FOUND when it is none.
     int (*release_job)(struct store *store, int64_t key, int64_t owner);
     // The same of all its live jobs.

@@ -44,8 +44,11 @@ int sqlite_claim_job(struct store *store, int64_t owner, struct job_row *out_job
     return status;
 }
 
-int sqlite_count_unowned(struct store *store, int64_t *out_count) {
-    return sqlite_number((struct sqlite *)store, SQL_COUNT_UNOWNED, out_count, "");
+int sqlite_has_unowned(struct store *store, bool *out_has) {
+    int64_t key;
+    int status = sqlite_number((struct sqlite *)store, SQL_FIRST_UNOWNED, &key, "");
+    *out_has = status == STATUS_OK;
+    return status == STATUS_NOTHING ? STATUS_OK : status;
 }
 
 int sqlite_release_job(struct store *store, int64_t key, int64_t owner) {

@@ -252,8 +252,6 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                       "set owner = ?2\n"
                       "where key = ?1 and owner is null and " LIVE "\n"
                       "returning" JOB_COLUMNS,
-    [SQL_COUNT_UNOWNED] = "select count(*) from job\n"
-                          "where owner is null and " LIVE,
     [SQL_RELEASE_JOB] = "update job\n"
                         "set owner = null, status = 'queued'\n"
                         "where key = ?1 and owner = ?2 and " LIVE,

@@ -114,7 +114,7 @@ int sqlite_insert_owner(struct store *, int64_t pid, int64_t now, struct owner_r
 int sqlite_delete_owner(struct store *, int64_t owner);
 int sqlite_next_owner(struct store *, int64_t after, struct owner_row *out_owner);
 int sqlite_claim_job(struct store *, int64_t owner, struct job_row *out_job);
-int sqlite_count_unowned(struct store *, int64_t *out_count);
+int sqlite_has_unowned(struct store *, bool *out_has);
 int sqlite_release_job(struct store *, int64_t key, int64_t owner);
 int sqlite_release_jobs(struct store *, int64_t owner, int64_t *out_count);
 int sqlite_fail_jobs(struct store *, const struct mass_failure *, int64_t *out_count);

@@ -127,6 +127,32 @@ static void test_kill(void) {
     owners_close(owners);
 }
 
+static uint32_t heard_before;
+
+static void hear(int write_fd) {
+    struct owners *owners = open_owners();
+    tell(write_fd);
+    while (owners_n_rings(owners) == heard_before)
+        owners_wait(owners, heard_before);
+    tell(write_fd);
+}
+
+static void test_bell(void) {
+    struct owners *owners = open_owners();
+    char byte;
+    pid_t pid;
+    heard_before = owners_n_rings(owners);
+    int fd = start(hear, &pid);
+    usleep(20000);  // it may sleep by now
+    owners_ring(owners);
+    CHECK("a ring wakes another process", read(fd, &byte, 1) == 1);
+    owners_wait(owners, heard_before);
+    CHECK("who comes late does not wait", owners_n_rings(owners) == heard_before + 1);
+    kill_and_wait(pid);
+    close(fd);
+    owners_close(owners);
+}
+
 static struct owners *inherited;
 static unsigned generation_before;
 static bool closes_inherited;
@@ -193,6 +219,7 @@ int main(void) {
     test_register();
     test_announce();
     test_kill();
+    test_bell();
     test_fork(true);
     test_fork(false);
     test_refusal();
