@@ -6,9 +6,9 @@ local core = require "batch.core"
 
 --- Asks until the claim gives something true, and gives that back; fails when the time is up.
 -- @tparam function claim
--- @tparam[opt=10] number seconds
+-- @tparam[opt=30] number seconds
 return function(claim, seconds)
-    local give_up_at = core.now() + (seconds or 10)
+    local give_up_at = core.now() + (seconds or 30)
     repeat
         local answer = claim()
         if answer then

@@ -114,9 +114,9 @@ function Folder:remove()
     os.execute("rm -rf " .. self.path)
 end
 
---- Asks until the claim holds, for some seconds (10). Returns what it gave last.
+--- Asks until the claim holds, for some seconds (30). Returns what it gave last.
 local function eventually(claim, seconds)
-    local deadline = system.monotime() + (seconds or 10)
+    local deadline = system.monotime() + (seconds or 30)
     repeat
         local holds = claim()
         if holds then
