@@ -299,7 +299,7 @@ static int call_fetch(lua_State *L) {
 static int add_traceback(lua_State *L) {
     const char *message = luaL_tolstring(L, 1, NULL);
     // What the library's buffers raise when they cannot grow is no memory error to lua_pcall.
-    if (strcmp(message, "not enough memory") == 0)
+    if (strncmp(message, "not enough memory", strlen("not enough memory")) == 0)
         call_of(L)->is_out_of_memory = true;
     luaL_traceback(L, L, message, 1);
     return 1;

@@ -187,6 +187,16 @@ local types = {
     ["function"] = { read = read_function, rule = words "a function" },
 }
 
+-- Each digit of a whole number, and the same on every VM: 9007199254740994 and 2, never
+-- 9.007199254741e+15 and 2.0.
+local function shown_number(number)
+    local text = tostring(number)
+    if text:find "[.e]" and number % 1 == 0 and math.abs(number) < 2 ^ 63 then
+        return ("%.0f"):format(number)
+    end
+    return number == number and text or "nan"
+end
+
 -- A value as messages show it.
 local function shown(value)
     local kind = type(value)
@@ -198,8 +208,8 @@ local function shown(value)
         return '"' .. text:gsub('[%c"\\]', function(c)
             return (c == '"' or c == "\\") and "\\" .. c or ("\\%03d"):format(c:byte())
         end) .. '"'
-    elseif value ~= value then
-        return "nan"
+    elseif kind == "number" then
+        return shown_number(value)
     elseif kind == "function" or kind == "table" and not getmetatable(value) then
         return "a " .. kind
     end

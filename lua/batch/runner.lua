@@ -5,6 +5,7 @@
 
 local core = require "batch.core"
 local evented = require "batch.evented"
+local field_types = require "batch.field_types"
 local hooks = require "batch.hooks"
 local manual = require "batch.manual"
 
@@ -37,8 +38,7 @@ local function check_given(value, name)
 end
 
 local function invalid(name, rule, value)
-    local shown = type(value) == "string" and ("%q"):format(value) or tostring(value)
-    return nil, ("%s must be %s, got %s"):format(name, rule, shown), "invalid"
+    return nil, ("%s must be %s, got %s"):format(name, rule, field_types.shown(value)), "invalid"
 end
 
 local function is_count(value)
