@@ -13,7 +13,7 @@
 enum {
     LOOK_EVERY_US = 20000,  // at other processes' writes: a pragma of some microseconds
     HEAR_EVERY_US = 1000,   // the bell, at most
-    REAP_EVERY_US = 200000,
+    REAP_EVERY_US = 20000,  // a read transaction, and two microseconds for each owner
     SWEEP_EVERY_US = 60000000,
     PROVE_EVERY_US = 2000000,  // a readiness probe comes every five seconds or so
 };
@@ -113,28 +113,38 @@ static int apply_reap(struct commit_item *item, struct store *store) {
 static void reap_done_locked(struct commit_item *item) {
     struct errand *errand = (struct errand *)item;
     struct runner *runner = errand->runner;
-    runner->is_to_ring |= !item->status && errand->reap.n_released > 0;
-    if (item->status)
-        runner_drop_reap(&errand->reap);
-    else
-        runner_tell_reap_locked(runner, &errand->reap);
     errand->is_running = false;
-    runner->reaped_at_us = 0;  // there may be more of them: look again at once
+    if (item->status) {
+        runner_drop_reap(&errand->reap);
+        return;
+    }
+    runner->is_to_ring |= errand->reap.n_released > 0;
+    runner_tell_reap_locked(runner, &errand->reap);
+    // What it had can be claimed, and there may be more of them: look again at once.
+    runner->reaped_at_us = runner->looked_at_us = 0;
+    runner_hurry_keeper_locked(runner, 0);
+}
+
+static bool find_dead(struct runner *runner, struct owner_row *out_owner) {
+    struct store *watch = runner->watch;
+    struct owner_row owner = {0};
+    bool is_dead = false;
+    if (watch->ops->begin_read(watch))
+        return false;
+    while (!is_dead && watch->ops->next_owner(watch, owner.id, &owner) == STATUS_OK)
+        is_dead = owner.id != runner->owner.id && !owners_is_alive(runner->owners, owner.id);
+    watch->ops->end_read(watch);
+    *out_owner = owner;
+    return is_dead;
 }
 
 static void reap(struct runner *runner) {
-    struct store *watch = runner->watch;
-    struct owner_row owner = {0};
-    while (watch->ops->next_owner(watch, owner.id, &owner) == STATUS_OK) {
-        if (owner.id == runner->owner.id || owners_is_alive(runner->owners, owner.id))
-            continue;
-        if (!begin_errand(runner, &runner->reap))
-            return;
-        runner->reap.owner = owner;
-        runner->reap.item = (struct commit_item){.apply = apply_reap, .done = reap_done_locked};
-        commit_leave(runner->queue, &runner->reap.item, COMMIT_BY_COMMITTER);
+    struct owner_row owner;
+    if (!find_dead(runner, &owner) || !begin_errand(runner, &runner->reap))
         return;
-    }
+    runner->reap.owner = owner;
+    runner->reap.item = (struct commit_item){.apply = apply_reap, .done = reap_done_locked};
+    commit_leave(runner->queue, &runner->reap.item, COMMIT_BY_COMMITTER);
 }
 
 static int apply_sweep(struct commit_item *item, struct store *store) {
