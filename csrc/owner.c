@@ -11,6 +11,8 @@
 
 #include "owner.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,11 +26,15 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { HUNGRY_PLACES = 32, HUNGRY_FOR_MS = 100, HUNGRY_BITS = 16 };
+
 enum { HEADER_SIZE = 4096, REGISTER_SIZE = OWNER_MAX_IN_FLIGHT * (int)sizeof(struct in_flight) };
 
 struct shared_header {
     _Atomic uint64_t n_announced;
     _Atomic uint32_t n_rings;  // a futex
+    // By owner: until when, in milliseconds of the monotonic clock, above the number of hands.
+    _Atomic uint64_t hungry[HUNGRY_PLACES];
 };
 
 struct shared_in_flight {
@@ -239,6 +245,28 @@ uint32_t owners_n_rings(const struct owners *owners) {
 
 void owners_wait(struct owners *owners, uint32_t n_rings) {
     syscall(SYS_futex, &owners->header->n_rings, FUTEX_WAIT, n_rings, NULL, NULL, 0);
+}
+
+void owners_be_hungry(struct owners *owners, unsigned n_hands) {
+    uint64_t until_ms = (uint64_t)(clock_mono_us(NULL) / 1000 + HUNGRY_FOR_MS);
+    uint64_t hungry = n_hands ? until_ms << HUNGRY_BITS | n_hands : 0;
+    atomic_store_explicit(&owners->header->hungry[owners->id % HUNGRY_PLACES], hungry,
+                          memory_order_release);
+}
+
+unsigned owners_hungry_others(const struct owners *owners) {
+    uint64_t now_ms = (uint64_t)(clock_mono_us(NULL) / 1000);
+    unsigned n_hands = 0;
+    for (int place = 0; place < HUNGRY_PLACES; place++) {
+        uint64_t hungry =
+            atomic_load_explicit(&owners->header->hungry[place], memory_order_acquire);
+        uint64_t until_ms = hungry >> HUNGRY_BITS;
+        // What lies far ahead was written before the machine was started again.
+        if (place != owners->id % HUNGRY_PLACES && until_ms > now_ms &&
+            until_ms <= now_ms + HUNGRY_FOR_MS)
+            n_hands += (unsigned)(hungry & ((1 << HUNGRY_BITS) - 1));
+    }
+    return n_hands;
 }
 
 unsigned owners_fork_generation(void) {

@@ -59,6 +59,14 @@ void owners_ring(struct owners *owners);
 uint32_t owners_n_rings(const struct owners *owners);
 void owners_wait(struct owners *owners, uint32_t n_rings);
 
+// Says that so many hands of this owner have nothing to do; 0 takes it back. Holds for a while
+// only, so that nobody who died or stopped is thought to wait.
+void owners_be_hungry(struct owners *owners, unsigned n_hands);
+
+// How many hands of other owners have nothing to do, about: of owners whose numbers differ by a
+// multiple of 32 one alone is seen.
+unsigned owners_hungry_others(const struct owners *owners);
+
 // How many forks lie between this process and the first one that opened an owners file.
 unsigned owners_fork_generation(void);
 

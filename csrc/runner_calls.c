@@ -117,7 +117,7 @@ static int prepare_submit(struct submission *submission, const struct submit *su
     job->caller = submit->caller;
     job->class_name = submit->class_name;
     job->targets = submit->targets;
-    job->owner = runner->is_handing_over ? 0 : runner->owner.id;
+    job->owner = runner->owner.id && !runner_leaves_to_others(runner) ? runner->owner.id : 0;
     job->now = runner_now_ms(runner);
     job->expires_at = job->now + runner->config.ttl_ms;
     if (canonical_key(submit->caller.start, submit->caller.len, submit->targets, job->idem_key))

@@ -186,7 +186,7 @@ static void apply_limits(struct runner *runner, struct task *task, int64_t now_u
 }
 
 static void learn_span(struct runner *runner, const struct task *task) {
-    if (task->hand)
+    if (task->hand || task->verdict != VERDICT_NONE)
         runner->mean_fetch_us += (task->span_us - runner->mean_fetch_us) / 8;
 }
 

@@ -305,4 +305,6 @@ void runner_stop_keeper(struct runner *runner) {
     pthread_mutex_unlock(&runner->lock);
     if (is_running)
         pthread_join(runner->keeper, NULL);
+    if (runner->owner.id)
+        owners_be_hungry(runner->owners, 0);
 }

@@ -1,13 +1,65 @@
 // SPDX-License-Identifier: MIT
 //
 // Jobs that change hands between the processes on a store: claimed when nobody has them, given back
-// when others should.
+// when others should have them. A process with idle hands says so in memory that all share
+// ("hungry"); it is never waited for, and nothing here is done in a process that is alone.
 
 #include "runner_state.h"
 
 #include <stdlib.h>
 
-enum { GIVE_AT_ONCE = 256 };
+enum {
+    GIVE_AT_ONCE = 256,
+    SOON_US = 1000000,      // jobs are claimed for so long
+    LONG_WAIT_US = 20000,   // for a turn, when another process could take it
+    SHORT_WAIT_US = 1000,   // not worth another process's while
+    PATIENCE_US = 1000000,  // with a program that takes nothing
+    CLAIM_FOR_PROGRAM = 32,
+};
+
+// --- hands ---
+
+// A program that takes by itself has as many as its config says.
+static int64_t count_hands(const struct runner *runner) {
+    return runner->config.workers > 0 ? runner->config.workers : 1;
+}
+
+// Hands that fetch nothing and have no turn waiting for them; negative: turns that have no hand.
+static int64_t free_hands_locked(const struct runner *runner) {
+    return count_hands(runner) - runner->n_in_flight - (int64_t)runner->rotation.n_ready;
+}
+
+static int64_t mean_fetch_us(const struct runner *runner) {
+    bool is_known = runner->figures.targets_done + runner->figures.targets_failed > 0;
+    return is_known && !runner->mean_fetch_us ? 1 : runner->mean_fetch_us;
+}
+
+// How long the last of so many turns has to wait, as far as is known.
+static int64_t wait_us_locked(const struct runner *runner, size_t n_turns) {
+    return mean_fetch_us(runner) * (int64_t)n_turns / count_hands(runner);
+}
+
+static void tell_hunger_locked(struct runner *runner) {
+    int64_t n_idle = 0;
+    bool is_open = !runner->is_stopped && !runner->is_handing_over;
+    if (is_open && !runner->claim.is_running && !runner->rotation.n_ready)
+        n_idle = runner->workers              ? (int64_t)workers_idle(runner->workers)
+                 : runner->has_looked_in_vain ? free_hands_locked(runner)
+                                              : 0;
+    owners_be_hungry(runner->owners, n_idle > 0 ? (unsigned)n_idle : 0);
+}
+
+bool runner_leaves_to_others(struct runner *runner) {
+    if (runner->is_handing_over)
+        return true;
+    if (!owners_hungry_others(runner->owners))
+        return false;
+    pthread_mutex_lock(&runner->lock);
+    bool leaves = free_hands_locked(runner) <= 0 &&
+                  wait_us_locked(runner, runner->rotation.n_ready + 1) > SHORT_WAIT_US;
+    pthread_mutex_unlock(&runner->lock);
+    return leaves;
+}
 
 // --- claim ---
 
@@ -21,8 +73,7 @@ static int apply_claim(struct commit_item *item, struct store *store) {
     struct runner *runner = errand->runner;
     drop_claimed(errand);  // of a try that failed
     int status = STATUS_OK;
-    while (!status && errand->n_claimed < CLAIM_AT_ONCE &&
-           (int64_t)errand->n_claimed < errand->n_jobs) {
+    while (!status && (int64_t)errand->n_claimed < errand->n_jobs) {
         struct job_row job;
         status = store->ops->claim_job(store, runner->owner.id, &job);
         struct live *live = status ? NULL : live_new(&job);
@@ -41,27 +92,52 @@ static void claim_done_locked(struct commit_item *item) {
     struct runner *runner = errand->runner;
     if (item->status)
         drop_claimed(errand);
+    runner->has_unclaimed = (int64_t)errand->n_claimed == errand->n_jobs;
+    if (errand->n_claimed > 0)
+        runner->has_looked_in_vain = false;
     for (size_t i = 0; i < errand->n_claimed; i++)
         runner_adopt_locked(runner, runner->claimed[i]);
     errand->n_claimed = 0;
     errand->is_running = false;
+    tell_hunger_locked(runner);
+}
+
+static int64_t count_to_claim_locked(const struct runner *runner) {
+    int64_t hands = count_hands(runner), mean_us = mean_fetch_us(runner);
+    if (owners_hungry_others(runner->owners)) {
+        // A program that has not asked for a while may not do so soon.
+        bool is_at_work = runner->workers || runner->has_looked_in_vain || runner->n_in_flight > 0;
+        return is_at_work ? free_hands_locked(runner) : 0;
+    }
+    int64_t n_jobs = mean_us ? hands * SOON_US / mean_us : 0;
+    int64_t n_least = runner->workers ? 2 * hands : CLAIM_FOR_PROGRAM;
+    return (n_jobs > n_least ? n_jobs : n_least) - (int64_t)runner->rotation.n_ready;
+}
+
+static void claim_locked(struct runner *runner) {
+    struct errand *errand = &runner->claim;
+    if (errand->is_running || runner->is_stopped || runner->is_handing_over)
+        return;
+    int64_t n_jobs = count_to_claim_locked(runner);
+    if (n_jobs <= 0)
+        return;
+    errand->is_running = true;
+    errand->runner = runner;
+    errand->n_jobs = n_jobs < CLAIM_AT_ONCE ? n_jobs : CLAIM_AT_ONCE;
+    errand->item = (struct commit_item){.apply = apply_claim, .done = claim_done_locked};
+    commit_leave(runner->queue, &errand->item, COMMIT_BY_COMMITTER);
 }
 
 void runner_claim(struct runner *runner) {
-    struct errand *errand = &runner->claim;
     pthread_mutex_lock(&runner->lock);
-    int64_t can_start = runner->workers ? 2 * runner->config.workers : CLAIM_AT_ONCE;
-    can_start -= (int64_t)runner->rotation.n_ready;
-    bool is_open = !runner->is_stopped && !runner->is_handing_over;
-    bool is_wanted = can_start > 0 && !errand->is_running && is_open;
-    errand->is_running |= is_wanted;
+    runner->has_unclaimed = true;
+    claim_locked(runner);
     pthread_mutex_unlock(&runner->lock);
-    if (!is_wanted)
-        return;
-    errand->runner = runner;
-    errand->n_jobs = can_start;
-    errand->item = (struct commit_item){.apply = apply_claim, .done = claim_done_locked};
-    commit_leave(runner->queue, &errand->item, COMMIT_BY_COMMITTER);
+}
+
+void runner_claim_more_locked(struct runner *runner) {
+    if (runner->has_unclaimed && (int64_t)runner->rotation.n_ready < count_hands(runner))
+        claim_locked(runner);
 }
 
 // --- give back ---
@@ -141,16 +217,45 @@ static void give_locked(struct runner *runner, size_t n_jobs) {
     commit_leave(runner->queue, &giving->item, COMMIT_BY_COMMITTER);
 }
 
-static size_t count_to_give_locked(const struct runner *runner) {
-    if (!runner->is_handing_over)
+// Whether the first turn has been ready since this was asked last, at least wait_us ago.
+static bool is_left_waiting_locked(struct runner *runner, int64_t wait_us) {
+    const struct turn *first = runner->rotation.first;
+    int64_t now_us = clock_mono_us(NULL);
+    if (now_us - runner->looked_who_waits_us < wait_us)
+        return false;
+    bool is_waiting = first && first->ready_since <= runner->entered_at_look;
+    runner->looked_who_waits_us = now_us;
+    runner->entered_at_look = runner->rotation.n_entered;
+    return is_waiting;
+}
+
+// Turns that would have to wait noticeably here, while others could take them: half of those that
+// find no hand, so that two processes do not throw them to and fro.
+static size_t count_to_spread_locked(struct runner *runner) {
+    size_t n_ready = runner->rotation.n_ready;
+    bool is_busy = runner->workers || runner->n_in_flight >= count_hands(runner);
+    bool is_left = is_left_waiting_locked(runner, is_busy ? LONG_WAIT_US : PATIENCE_US);
+    size_t n_hungry = n_ready ? owners_hungry_others(runner->owners) : 0;
+    size_t n_idle = runner->workers ? workers_idle(runner->workers) : 0;
+    if (!n_hungry || n_ready <= n_idle)
         return 0;
+    if (!is_left && !(is_busy && wait_us_locked(runner, n_ready) > LONG_WAIT_US))
+        return 0;
+    size_t n_half = (n_ready - n_idle + 1) / 2;
+    return n_half < n_hungry ? n_half : n_hungry;
+}
+
+static size_t count_to_give_locked(struct runner *runner) {
+    if (!runner->is_handing_over)
+        return count_to_spread_locked(runner);
     return runner->rotation.n_ready + runner->rotation.n_waiting;
 }
 
 void runner_share(struct runner *runner) {
     pthread_mutex_lock(&runner->lock);
-    size_t n_jobs = count_to_give_locked(runner);
-    if (n_jobs > 0 && !runner->is_giving && !runner->is_stopped)
+    tell_hunger_locked(runner);
+    size_t n_jobs = runner->is_giving || runner->is_stopped ? 0 : count_to_give_locked(runner);
+    if (n_jobs > 0)
         give_locked(runner, n_jobs < GIVE_AT_ONCE ? n_jobs : GIVE_AT_ONCE);
     pthread_mutex_unlock(&runner->lock);
 }

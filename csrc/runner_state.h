@@ -53,7 +53,7 @@ struct note {
     int64_t key, idx, now, attempts, busy_ms;
 };
 
-enum { CLAIM_AT_ONCE = 32 };
+enum { CLAIM_AT_ONCE = 128 };
 
 struct runner {
     struct runner_config config;
@@ -80,15 +80,19 @@ struct runner {
     size_t n_ended;  // of the jobs in the map: not live any more, but their target is in flight
     uint16_t free_places[OWNER_MAX_IN_FLIGHT];  // of the owner's register
     size_t n_free_places;
-    unsigned n_newly_ready;      // turns since the lock was taken, for runner_unlock
-    uint64_t entered_before[2];  // rotation.n_entered at the last two looks for what nobody took
-    int64_t keeper_due_us;       // when the keeper looks next; INT64_MAX while it is at it
-    bool is_failing;             // the last transaction failed
-    bool is_asked;               // somebody has asked since whether the store can be written
-    int64_t proved_at_us;        // when that was last known, or tried to be
-    bool is_stopped;             // nothing is handed out any more, for good
-    bool is_giving;              // jobs are on their way back to everybody
-    bool is_to_ring;             // what is being settled leaves something for others to do
+    unsigned n_newly_ready;       // turns since the lock was taken, for runner_unlock
+    uint64_t entered_before[2];   // rotation.n_entered at the last two looks for what nobody took
+    int64_t keeper_due_us;        // when the keeper looks next; INT64_MAX while it is at it
+    bool is_failing;              // the last transaction failed
+    bool is_asked;                // somebody has asked since whether the store can be written
+    int64_t proved_at_us;         // when that was last known, or tried to be
+    bool is_stopped;              // nothing is handed out any more, for good
+    bool is_giving;               // jobs are on their way back to everybody
+    bool is_to_ring;              // what is being settled leaves something for others to do
+    bool has_unclaimed;           // there were more jobs without an owner than were claimed
+    bool has_looked_in_vain;      // the program: for a task, and has got no job since
+    uint64_t entered_at_look;     // rotation.n_entered when runner_share last looked who waits
+    int64_t looked_who_waits_us;  // when that was
     bool has_keeper;
     _Atomic bool is_closing;
     _Atomic bool is_handing_over;   // its jobs are for others: nothing is handed out or claimed
@@ -133,10 +137,16 @@ double runner_job_seconds(const struct runner *runner, const struct live *live);
 void runner_announce_change_locked(struct runner *runner);
 
 // --- runner_share.c ---
-// Takes jobs without an owner, about as many as can start soon.
+// Takes jobs without an owner: as many as can start soon, or, while other processes have idle
+// hands, no more than this one has.
 void runner_claim(struct runner *runner);
-// Gives jobs back that are for others. Called by the keeper whenever it wakes.
+// The same where a turn was taken, when few are left and there were more jobs.
+void runner_claim_more_locked(struct runner *runner);
+// Tells others of idle hands here, and gives them jobs when they have some. Called by the keeper
+// whenever it wakes.
 void runner_share(struct runner *runner);
+// Whether a job that is submitted now is left to others: they could start it sooner.
+bool runner_leaves_to_others(struct runner *runner);
 
 // --- runner_calls.c ---
 // Renews a lease without waiting for it.

@@ -224,6 +224,7 @@ static int take_locked(struct runner *runner, struct hand *hand, struct task **o
         if (runner->rotation.n_waiting)
             wake_due_locked(runner);
         struct live *live = (struct live *)rotation_pop(&runner->rotation);
+        runner_claim_more_locked(runner);
         if (!live)
             return STATUS_NOTHING;
         if (!make_ready_locked(runner, live))
@@ -256,6 +257,7 @@ int runner_take(struct runner *runner, struct hand *hand, struct task **out_task
     *out_task = NULL;
     pthread_mutex_lock(&runner->lock);
     int status = take_locked(runner, hand, out_task);
+    runner->has_looked_in_vain = status == STATUS_NOTHING;
     *out_wait_us = status ? wait_locked(runner) : 0;
     if (runner->rotation.n_ready == 0)
         runner->n_newly_ready = 0;
