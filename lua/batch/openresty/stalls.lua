@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 
 --- Finds fetches that block the event loop: while one does, no request is answered. A fetch that
--- ends in the same round of the loop in which it blocked is told by name; where it goes on, by a
--- pulse that came late, it is one of those that were being fetched.
+-- ends in the same round of the loop in which it blocked is told by name; where it goes on, or has
+-- had nginx read its clock, by a pulse that came late, it is one of those that were being fetched.
 
 local core = require "batch.core"
 
@@ -13,7 +13,8 @@ local MAX_NAMED = 5
 local methods = {}
 local metatable = { __name = "stalls", __index = methods }
 
--- How long this round of the loop has been going on: nginx reads its clock once for each.
+-- How long this round of the loop has been going on: nginx reads its clock once for each, unless
+-- somebody asks it to, such as the fetch itself.
 local function round_seconds()
     return core.now() - ngx.now()
 end
@@ -24,11 +25,18 @@ local function report(self, seconds, fields)
     self._log("warn", "the event loop was blocked by a fetch", fields)
 end
 
+local function name_of(task)
+    return ("%s/%d"):format(task.job, task.idx)
+end
+
 local function report_suspects(self, seconds)
     local names = {}
+    for _, task in ipairs(self._ended) do
+        names[#names + 1] = name_of(task)
+    end
     for task in pairs(self._tasks) do
-        if #names < MAX_NAMED then
-            names[#names + 1] = ("%s/%d"):format(task.job, task.idx)
+        if #names < 2 * MAX_NAMED then
+            names[#names + 1] = name_of(task)
         end
     end
     report(self, seconds, { one_of = table.concat(names, " "), inflight = self._n_tasks })
@@ -47,9 +55,11 @@ end
 function beat(premature, self)
     local late = core.monotime() - self._due_at
     local is_told = self._told_at > self._due_at - PULSE_SECONDS
-    if late > TOO_LONG_SECONDS and self._n_tasks > 0 and not is_told and not premature then
+    local has_suspects = self._n_tasks > 0 or next(self._ended) ~= nil
+    if late > TOO_LONG_SECONDS and has_suspects and not is_told and not premature then
         report_suspects(self, late)
     end
+    self._ended, self._n_ended = {}, 0
     if self._n_tasks > 0 and not premature then
         arm(self)
     else
@@ -61,7 +71,10 @@ end
 -- @tparam function log as in `batch.new`
 -- @treturn stalls
 local function new(log)
-    return setmetatable({ _log = log, _tasks = {}, _n_tasks = 0, _told_at = 0 }, metatable)
+    return setmetatable({
+        _log = log, _tasks = {}, _n_tasks = 0, _told_at = 0,
+        _ended = {}, _n_ended = 0, -- the last ones to end since the last pulse
+    }, metatable)
 end
 
 --- A fetch begins.
@@ -79,6 +92,8 @@ end
 function methods:leave(task)
     self._tasks[task] = nil
     self._n_tasks = self._n_tasks - 1
+    self._ended[self._n_ended % MAX_NAMED + 1] = task
+    self._n_ended = self._n_ended + 1
     local seconds = round_seconds()
     if seconds > TOO_LONG_SECONDS then
         report(self, seconds, { job = task.job, idx = task.idx, url = task.url })
