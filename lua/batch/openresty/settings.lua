@@ -4,6 +4,7 @@
 -- store lies, where log lines go. Knows no runner.
 
 local batch = require "batch"
+local batch_fields = require "batch.fields"
 local log = require "batch.log"
 
 local LEVELS = { debug = ngx.DEBUG, info = ngx.INFO, warn = ngx.WARN, error = ngx.ERR }
@@ -36,7 +37,7 @@ end
 
 --- Reads what `start` is given.
 -- @tparam table given
--- @treturn[1] table fields of `batch.new`
+-- @treturn[1] table fields of `batch.new`, all of them
 -- @treturn[1] ?table the functions of the fetch that light threads run; nil: threads do
 -- @treturn[2] nil
 -- @treturn[2] string what is wrong
@@ -56,11 +57,17 @@ local function read(given)
     fields.on_restart = fields.on_restart or "resume"
     fields.log = fields.log or write_to_error_log
     fields.store = below_prefix(fields.store or "batch.db")
-    if fields.executor == "threads" then
-        return fields
+    local is_light = fields.executor == "light"
+    fields.executor = is_light and "manual" or "threads"
+    local all
+    all, message = batch_fields.check("batch", fields)
+    if not all then
+        return nil, message
+    elseif not is_light then
+        return all
     end
-    fields.executor, fields.fetch = "manual", nil
-    return fields, fetch
+    all.fetch = nil
+    return all, fetch
 end
 
 --- @export
