@@ -266,8 +266,9 @@ covered: all c-tests c-examples
 	@echo "lines of Lua are not measured: Debian has no package of LuaCov"
 
 bench: ## measure speed and memory beside the bare floor of SQLite (BENCH_QUICK=1, BENCH_JSON=FILE)
-	$(INSTALL_DEPS) build run bench
+	@LUA="$(LUA_NAME) luajit" .ci/install build run bench openresty
 	@$(MAKE) all $(BENCH_PROGRAMS)
+	@$(MAKE) all LUA=luajit # for the nginx of bench/nginx_sections.lua
 	@$(HERE) FLOOR=$(FLOOR) $(LUA_NAME) bench/bench.lua
 
 docs: ## write docs/configuration.md, examples/luabatch.toml and the reference in build/docs

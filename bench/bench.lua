@@ -14,6 +14,7 @@ package.path = arg[0]:gsub("bench%.lua$", "?.lua;") .. package.path
 local cjson = require "cjson"
 local fetch = require "fetch_sections"
 local http = require "http_sections"
+local nginx = require "nginx_sections"
 local report = require "report"
 
 local IS_QUICK, ROUNDS, records = report.IS_QUICK, report.ROUNDS, report.records
@@ -188,7 +189,7 @@ for _, section in ipairs {
     { "drain", drain }, { "submit", submit }, { "start", start }, { "depth", depth },
     { "memory", memory }, { "http get", http.get }, { "http post", http.post },
     { "http streams", http.streams }, { "fetch html", fetch.html }, { "fetch pages", fetch.pages },
-    { "fetch memory", fetch.memory },
+    { "fetch memory", fetch.memory }, { "nginx", nginx.all },
 } do
     if section[1]:find(ONLY, 1, true) then
         section[2](FOLDER)
