@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // OFD locks and shared registers. Byte 0 of the file is the set-up lock, byte n the lock of owner
-// n; the content, which the locks do not touch, is one page with the shared number and then the
-// registers. A descriptor never sees its own lock, so there are two: one locks, one looks.
+// n; the content, which the locks do not touch, is one page with what all share and then a slot for
+// each owner: its register, and a page with its card. A descriptor never sees its own lock, so
+// there are two: one locks, one looks.
 //
 // A fork's child would keep its parent's locks alive through the inherited descriptors: the list of
 // all open owners exists for the atfork handler that closes them, and for nothing else. A mapping
-// keeps alive what it was made through, too, so the registers are mapped through the one that
-// looks.
+// keeps alive what it was made through, too, so the slots are mapped through the one that looks.
 
 #include "owner.h"
 
@@ -26,9 +26,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HUNGRY_PLACES = 32, HUNGRY_FOR_MS = 100, HUNGRY_BITS = 16 };
+enum {
+    PAGE_SIZE = 4096,
+    HEADER_SIZE = PAGE_SIZE,
+    REGISTER_SIZE = OWNER_MAX_IN_FLIGHT * (int)sizeof(struct in_flight),
+    SLOT_SIZE = REGISTER_SIZE + PAGE_SIZE,
+};
 
-enum { HEADER_SIZE = 4096, REGISTER_SIZE = OWNER_MAX_IN_FLIGHT * (int)sizeof(struct in_flight) };
+enum { HUNGRY_PLACES = 32, HUNGRY_FOR_MS = 100, HUNGRY_BITS = 16 };
 
 struct shared_header {
     _Atomic uint64_t n_announced;
@@ -42,12 +47,27 @@ struct shared_in_flight {
     _Atomic int64_t idx;
 };
 
+struct shared_card {
+    _Atomic int64_t id;  // whose it is; 0: nobody's
+    _Atomic int64_t pid;
+    _Atomic int64_t targets_per_job;
+    _Atomic int64_t jobs_per_caller;
+    _Atomic int64_t jobs_total;
+};
+
+struct shared_slot {
+    struct shared_in_flight in_flight[OWNER_MAX_IN_FLIGHT];
+    struct shared_card card;
+};
+
+_Static_assert(sizeof(struct shared_slot) <= SLOT_SIZE, "a slot has one page beside its register");
+
 struct owners {
     int lock_fd;
     int look_fd;
     int64_t id;  // 0: no owner is held
     struct shared_header *header;
-    struct shared_in_flight *in_flight;  // NULL: no owner is held
+    struct shared_slot *slot;  // NULL: no owner is held
     unsigned generation;
     struct owners *next;
     struct owners *prev;
@@ -147,8 +167,8 @@ int owners_open(const struct place *place, struct owners **out_owners, struct fa
 void owners_close(struct owners *owners) {
     if (!owners)
         return;
-    if (owners->in_flight)
-        munmap(owners->in_flight, REGISTER_SIZE);
+    if (owners->slot)
+        munmap(owners->slot, SLOT_SIZE);
     if (owners->header)
         munmap(owners->header, HEADER_SIZE);
     if (owners->generation == fork_generation) {
@@ -179,8 +199,8 @@ void owners_end_setup(struct owners *owners) {
     set_lock(owners->lock_fd, F_OFD_SETLK, F_UNLCK, 0);
 }
 
-static off_t register_offset(int64_t slot) {
-    return HEADER_SIZE + (off_t)slot * REGISTER_SIZE;
+static off_t slot_offset(int64_t slot) {
+    return HEADER_SIZE + (off_t)slot * SLOT_SIZE;
 }
 
 int owners_hold(struct owners *owners, int64_t id, int64_t slot, struct fault *fault) {
@@ -188,10 +208,10 @@ int owners_hold(struct owners *owners, int64_t id, int64_t slot, struct fault *f
         return fault_set(fault, STATUS_STORE, "cannot lock the store: %s", strerror(errno));
     owners->id = id;
     int error;
-    owners->in_flight = map_shared(owners->look_fd, register_offset(slot), REGISTER_SIZE, &error);
-    if (!owners->in_flight)
+    owners->slot = map_shared(owners->look_fd, slot_offset(slot), SLOT_SIZE, &error);
+    if (!owners->slot)
         return fault_set(fault, STATUS_STORE, "cannot map the owners file: %s", strerror(error));
-    memset(owners->in_flight, 0, REGISTER_SIZE);
+    memset(owners->slot, 0, sizeof *owners->slot);
     return STATUS_OK;
 }
 
@@ -202,9 +222,9 @@ bool owners_is_alive(struct owners *owners, int64_t id) {
 }
 
 void owners_note(struct owners *owners, size_t place, int64_t job_key, int64_t idx) {
-    if (place >= OWNER_MAX_IN_FLIGHT || !owners->in_flight)
+    if (place >= OWNER_MAX_IN_FLIGHT || !owners->slot)
         return;
-    struct shared_in_flight *entry = &owners->in_flight[place];
+    struct shared_in_flight *entry = &owners->slot->in_flight[place];
     atomic_store_explicit(&entry->job_key, 0, memory_order_release);
     atomic_store_explicit(&entry->idx, idx, memory_order_release);
     atomic_store_explicit(&entry->job_key, job_key, memory_order_release);
@@ -212,7 +232,7 @@ void owners_note(struct owners *owners, size_t place, int64_t job_key, int64_t i
 
 size_t owners_read(struct owners *owners, int64_t slot, struct in_flight *out, size_t capacity) {
     struct in_flight entries[64];
-    off_t offset = register_offset(slot), end = offset + REGISTER_SIZE;
+    off_t offset = slot_offset(slot), end = offset + REGISTER_SIZE;
     size_t n_found = 0;
     for (; offset < end; offset += (off_t)sizeof entries) {
         ssize_t n_read = pread(owners->look_fd, entries, sizeof entries, offset);
@@ -223,6 +243,29 @@ size_t owners_read(struct owners *owners, int64_t slot, struct in_flight *out, s
                 out[n_found++] = entries[i];
     }
     return n_found;
+}
+
+void owners_show(struct owners *owners, const struct owner_card *card) {
+    struct shared_card *shared = &owners->slot->card;
+    atomic_store(&shared->pid, card->pid);
+    atomic_store(&shared->targets_per_job, card->caps.targets_per_job);
+    atomic_store(&shared->jobs_per_caller, card->caps.jobs_per_caller);
+    atomic_store(&shared->jobs_total, card->caps.jobs_total);
+    atomic_store(&shared->id, owners->id);
+}
+
+bool owners_see(struct owners *owners, int64_t id, int64_t slot, struct owner_card *out_card) {
+    struct {
+        int64_t id, pid, targets_per_job, jobs_per_caller, jobs_total;
+    } seen;
+    _Static_assert(sizeof seen == sizeof(struct shared_card), "one is read as the other");
+    off_t offset = slot_offset(slot) + (off_t)offsetof(struct shared_slot, card);
+    ssize_t n_read = pread(owners->look_fd, &seen, sizeof seen, offset);
+    if (n_read != (ssize_t)sizeof seen || seen.id != id)
+        return false;
+    out_card->pid = seen.pid;
+    out_card->caps = (struct caps){seen.targets_per_job, seen.jobs_per_caller, seen.jobs_total};
+    return true;
 }
 
 void owners_announce(struct owners *owners) {

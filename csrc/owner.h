@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // The owners file beside a store: who lives, who may set the store up, and what each process has in
-// flight. Liveness is an OFD lock on one byte for each owner: it is gone with its process, kill -9
-// included, and nobody guesses with time-outs. The in-flight registers are shared memory, so that a
-// target on its way costs no write. Knows no SQL; the owners' numbers and slots come from the
-// store.
+// flight and goes by. Liveness is an OFD lock on one byte for each owner: it is gone with its
+// process, kill -9 included, and nobody guesses with time-outs. The in-flight registers are shared
+// memory, so that a target on its way costs no write. Knows no SQL; the owners' numbers and slots
+// come from the store.
 
 #ifndef BATCH_OWNER_H
 #define BATCH_OWNER_H
 
+#include "caps.h"
 #include "place.h"
 
 #include <stdbool.h>
@@ -23,6 +24,12 @@ struct owners;
 struct in_flight {
     int64_t job_key;  // 0: empty
     int64_t idx;
+};
+
+// What an owner shows to others for as long as it lives.
+struct owner_card {
+    int64_t pid;
+    struct caps caps;
 };
 
 // Opens (and makes) the owners file of a place. Returns 0, STATUS_STORE or STATUS_NO_MEMORY.
@@ -46,6 +53,13 @@ void owners_note(struct owners *owners, size_t place, int64_t job_key, int64_t i
 
 // Copies the targets that stand in the register of a slot. Returns how many.
 size_t owners_read(struct owners *owners, int64_t slot, struct in_flight *out, size_t capacity);
+
+// Shows the card of the owner that is held: once, soon after.
+void owners_show(struct owners *owners, const struct owner_card *card);
+
+// Reads the card of the owner that has the slot. False when it has shown none, or another one has
+// the slot by now.
+bool owners_see(struct owners *owners, int64_t id, int64_t slot, struct owner_card *out_card);
 
 // A number that all processes on the store share: moved after each commit that ends a job from
 // outside of its owner, so that an owner need not ask the store before it hands out a target.

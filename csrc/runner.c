@@ -124,6 +124,8 @@ static int open_store(struct runner *runner, struct fault *fault) {
     status = store_open(&runner->place, runner->config.durability, true, &runner->store, fault);
     if (!status && runner->config.executor != EXECUTOR_NONE)
         status = become_owner(runner, fault);
+    if (!status && runner->config.executor != EXECUTOR_NONE)
+        runner_compare_caps(runner, runner->store);
     owners_end_setup(runner->owners);
     if (!status && runner->config.executor != EXECUTOR_NONE)
         status = reap_at_start(runner, fault);

@@ -148,6 +148,10 @@ void runner_share(struct runner *runner);
 // Whether a job that is submitted now is left to others: they could start it sooner.
 bool runner_leaves_to_others(struct runner *runner);
 
+// --- runner_others.c ---
+// Shows this runner's caps to those who come, and warns if somebody who is there has others.
+void runner_compare_caps(struct runner *runner, struct store *store);
+
 // --- runner_calls.c ---
 // Renews a lease without waiting for it.
 void runner_touch_soon(struct runner *runner, const char *id);

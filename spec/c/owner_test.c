@@ -70,6 +70,28 @@ static void test_register(void) {
     owners_close(other);
 }
 
+static void test_card(void) {
+    struct owners *one = open_owners(), *other = open_owners();
+    struct owner_card card = {.pid = 7, .caps = {1, 2, 3}}, seen;
+    owners_hold(one, 1, 0, &fault);
+    owners_hold(other, 2, 1, &fault);
+    CHECK("who shows nothing cannot be seen", !owners_see(other, 1, 0, &seen));
+    owners_show(one, &card);
+    CHECK("a card can be seen", owners_see(other, 1, 0, &seen) && seen.pid == 7);
+    CHECK("with the caps", seen.caps.targets_per_job == 1 && seen.caps.jobs_per_caller == 2 &&
+                               seen.caps.jobs_total == 3);
+    CHECK("not by another number", !owners_see(other, 3, 0, &seen));
+    CHECK("nor where no file is", !owners_see(other, 1, 1000, &seen));
+    owners_note(one, OWNER_MAX_IN_FLIGHT - 1, 12, 0);
+    CHECK("the register is apart", owners_see(other, 1, 0, &seen) && seen.pid == 7);
+    owners_close(one);
+    one = open_owners();
+    owners_hold(one, 3, 0, &fault);
+    CHECK("the slot's next owner shows nothing", !owners_see(other, 1, 0, &seen));
+    owners_close(one);
+    owners_close(other);
+}
+
 static void test_announce(void) {
     struct owners *one = open_owners(), *other = open_owners();
     uint64_t before = owners_announced(other);
@@ -217,6 +239,7 @@ int main(void) {
     test_life();
     test_setup();
     test_register();
+    test_card();
     test_announce();
     test_kill();
     test_bell();
