@@ -230,18 +230,19 @@ static bool is_left_waiting_locked(struct runner *runner, int64_t wait_us) {
 }
 
 // Turns that would have to wait noticeably here, while others could take them: half of those that
-// find no hand, so that two processes do not throw them to and fro.
+// find no hand, so that two processes do not throw them to and fro. A program that has hands left
+// but takes nothing is given some time.
 static size_t count_to_spread_locked(struct runner *runner) {
     size_t n_ready = runner->rotation.n_ready;
+    int64_t n_without = -free_hands_locked(runner);
     bool is_busy = runner->workers || runner->n_in_flight >= count_hands(runner);
     bool is_left = is_left_waiting_locked(runner, is_busy ? LONG_WAIT_US : PATIENCE_US);
-    size_t n_hungry = n_ready ? owners_hungry_others(runner->owners) : 0;
-    size_t n_idle = runner->workers ? workers_idle(runner->workers) : 0;
-    if (!n_hungry || n_ready <= n_idle)
+    bool is_slow = is_busy && wait_us_locked(runner, n_ready) > LONG_WAIT_US;
+    if (!is_busy)
+        n_without = (int64_t)n_ready;
+    if (n_without <= 0 || !(is_left || is_slow))
         return 0;
-    if (!is_left && !(is_busy && wait_us_locked(runner, n_ready) > LONG_WAIT_US))
-        return 0;
-    size_t n_half = (n_ready - n_idle + 1) / 2;
+    size_t n_half = ((size_t)n_without + 1) / 2, n_hungry = owners_hungry_others(runner->owners);
     return n_half < n_hungry ? n_half : n_hungry;
 }
 
