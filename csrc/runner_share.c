@@ -39,13 +39,23 @@ static int64_t wait_us_locked(const struct runner *runner, size_t n_turns) {
     return mean_fetch_us(runner) * (int64_t)n_turns / count_hands(runner);
 }
 
-static void tell_hunger_locked(struct runner *runner) {
-    int64_t n_idle = 0;
+// Whether a turn that comes is taken soon, as far as is known: a program that has not asked for a
+// while may be at something else.
+static bool is_at_work_locked(const struct runner *runner) {
+    return runner->workers || runner->has_looked_in_vain || runner->n_in_flight > 0;
+}
+
+static int64_t idle_hands_locked(const struct runner *runner) {
     bool is_open = !runner->is_stopped && !runner->is_handing_over;
-    if (is_open && !runner->claim.is_running && !runner->rotation.n_ready)
-        n_idle = runner->workers              ? (int64_t)workers_idle(runner->workers)
-                 : runner->has_looked_in_vain ? free_hands_locked(runner)
-                                              : 0;
+    if (!is_open || runner->claim.is_running || runner->rotation.n_ready > 0)
+        return 0;
+    if (runner->workers)
+        return workers_idle(runner->workers);
+    return is_at_work_locked(runner) ? free_hands_locked(runner) : 0;
+}
+
+static void tell_hunger_locked(struct runner *runner) {
+    int64_t n_idle = idle_hands_locked(runner);
     owners_be_hungry(runner->owners, n_idle > 0 ? (unsigned)n_idle : 0);
 }
 
@@ -104,11 +114,8 @@ static void claim_done_locked(struct commit_item *item) {
 
 static int64_t count_to_claim_locked(const struct runner *runner) {
     int64_t hands = count_hands(runner), mean_us = mean_fetch_us(runner);
-    if (owners_hungry_others(runner->owners)) {
-        // A program that has not asked for a while may not do so soon.
-        bool is_at_work = runner->workers || runner->has_looked_in_vain || runner->n_in_flight > 0;
-        return is_at_work ? free_hands_locked(runner) : 0;
-    }
+    if (owners_hungry_others(runner->owners))
+        return is_at_work_locked(runner) ? free_hands_locked(runner) : 0;
     int64_t n_jobs = mean_us ? hands * SOON_US / mean_us : 0;
     int64_t n_least = runner->workers ? 2 * hands : CLAIM_FOR_PROGRAM;
     return (n_jobs > n_least ? n_jobs : n_least) - (int64_t)runner->rotation.n_ready;

@@ -188,14 +188,14 @@ describe("processes on one store", function()
     it("do many small jobs of clients without a pause between them", function()
         local worker = start("threads", { NAME = "one", WORKERS = 1, FETCH_SECONDS = 0 })
         are_ready(1)
-        local began = process.now()
         for i = 1, 300 do
             assert(client:submit("me", fresh.targets(1, "job" .. i .. "/")))
         end
+        local began = process.now()
         are_done(300)
         local span = process.now() - began
-        -- Two at a look would take three seconds.
-        assert.is_true(span < 2, ("it took %.1f s"):format(span))
+        -- Two at a look would be a hundred in a second, and submits are quicker than that.
+        assert.is_true(span < 1.5, ("it took %.1f s"):format(span))
         shares { worker }
         each_was_fetched_once(300)
     end)
