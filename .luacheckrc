@@ -8,4 +8,5 @@ files["spec/**/*_spec.lua"] = { std = "+busted" }
 files["lua/batch/openresty.lua"] = { std = "+ngx_lua" }
 files["lua/batch/openresty/*.lua"] = { std = "+ngx_lua" }
 files["examples/openresty/*.lua"] = { std = "+ngx_lua" }
+files["spec/support/in_nginx/*.lua"] = { std = "+ngx_lua" }
 files["**/*.rockspec"] = { std = "+rockspec" }

@@ -108,6 +108,8 @@ $(Q)install -D -m 644 $(BUILD)/output "$(DESTDIR)$(2)"
 endef
 
 INSTALL_DEPS = @LUA=$(LUA_NAME) .ci/install
+# Whichever Lua runs the specs, nginx runs LuaJIT.
+INSTALL_TEST_DEPS = @LUA="$(LUA_NAME) luajit" .ci/install build run test openresty
 MAKEFLAGS += --no-print-directory
 
 .DELETE_ON_ERROR:
@@ -173,10 +175,11 @@ run: ## fetch an example site served on loopback, or with URLS=FILE your own lis
 	@$(HERE) .ci/example $(if $(URLS),$(call quote,$(URLS)))
 
 test: ## run every test on 5.4 and LuaJIT, or on the LUA given (ONLY=WORD: files so named)
-	@LUA="$(TESTED_NAMES)" .ci/install build run test
+	@LUA="$(TESTED_NAMES) luajit" .ci/install build run test openresty
 	@.ci/promtool
 	@$(MAKE) c-tests LUA=$(LUA_NAME)
 	@for lua in $(TESTED_NAMES); do $(MAKE) all c-examples LUA=$$lua || exit 1; done
+	@$(MAKE) all LUA=luajit
 	@$(HERE) LUAS="$(TESTED_NAMES)" .ci/test $(call quote,$(ONLY))
 
 openresty: ## start the gateway of examples/openresty on 127.0.0.1:8080
@@ -233,17 +236,18 @@ lint: layers ## check style and look for mistakes: luacheck, clang-format, cppch
 	$(Q)cppcheck $(CPPCHECK_FLAGS) $(filter %.c,$(C_FILES))
 
 asan: ## run every test with AddressSanitizer, its leak check, and UBSan
-	$(INSTALL_DEPS) build run test watch
+	$(INSTALL_TEST_DEPS) watch
 	@.ci/promtool
 	@$(MAKE) sanitized VARIANT=asan CFLAGS=-g
 
 tsan: ## run every test with ThreadSanitizer
-	$(INSTALL_DEPS) build run test watch
+	$(INSTALL_TEST_DEPS) watch
 	@.ci/promtool
 	@$(MAKE) sanitized VARIANT=tsan CFLAGS=-g
 
 .PHONY: sanitized
 sanitized: all c-tests c-examples $(WATCHED_LUA)
+	@$(MAKE) all LUA=luajit
 	@$(HERE) SANITIZER=$(VARIANT) .ci/test $(call quote,$(ONLY))
 
 # The sanitizer's runtime has to be in the interpreter before libc is. Preloaded, it would get into
@@ -254,12 +258,13 @@ $(WATCHED_LUA):
 		"$$(command -v $(LUA_NAME))"
 
 cover: ## measure which lines of C the tests reach
-	$(INSTALL_DEPS) build run test cover
+	$(INSTALL_TEST_DEPS) cover
 	@.ci/promtool
 	@$(MAKE) covered VARIANT=cover CFLAGS=-g
 
 .PHONY: covered
 covered: all c-tests c-examples
+	@$(MAKE) all LUA=luajit VARIANT= CFLAGS="-O2 -g"
 	@find $(BUILD) -name '*.gcda' -delete
 	@$(HERE) .ci/test $(call quote,$(ONLY))
 	@gcovr --root . --filter csrc/ --object-directory $(BUILD)/obj $(BUILD)/obj
