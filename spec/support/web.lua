@@ -23,6 +23,9 @@ local function read_line(socket)
 end
 
 local function read_head(self)
+    if self.status then
+        return true
+    end
     local status = (read_line(self.socket) or ""):match "^HTTP/1.1 (%d%d%d)"
     if not status then
         return nil, "no answer came"
@@ -30,7 +33,7 @@ local function read_head(self)
     self.status, self.headers = tonumber(status), {}
     for line in function() return read_line(self.socket) end do
         if line == "" then
-            return self
+            return true
         end
         local name, value = line:match "^([^:]+):%s*(.*)$"
         self.headers[name:lower()] = value
@@ -38,8 +41,8 @@ local function read_head(self)
     return nil, "the answer's head has no end"
 end
 
--- Connects, and sends a request. Its answer may be read with `begun:finish()` or line by line.
--- @treturn ?table answer with `status` and `headers`, or nil and a sentence
+--- Connects, and sends a request; does not wait for its answer, which may be read line by line.
+-- @treturn ?Answer
 local function begin(port, method, path, body, headers)
     local self = setmetatable({ began_at = cqueues.monotime(), unread = "" }, Answer)
     self.socket = cqueues_socket.connect { host = "127.0.0.1", port = port }
@@ -59,18 +62,14 @@ local function begin(port, method, path, body, headers)
         self:close()
         return nil, "the request could not be sent"
     end
-    local is_answered, why = read_head(self)
-    if not is_answered then
-        self:close()
-        return nil, why
-    end
     return self
 end
 
 -- The next piece of the body; nil at its end, or with a sentence if it was broken off.
 local function read_piece(self)
-    if self.is_without_body or self.has_ended then
-        return nil
+    local has_head, why = read_head(self)
+    if not has_head or self.is_without_body or self.has_ended then
+        return nil, why
     elseif self.headers["transfer-encoding"] ~= "chunked" then
         local length = tonumber(self.headers["content-length"])
         self.has_ended = true
@@ -102,8 +101,9 @@ function Answer:line()
     end
 end
 
---- Reads what is left of the body.
--- @treturn Answer with `status`, `headers`, `body`, `seconds`, `is_broken`
+--- Reads what is left of the answer.
+-- @treturn ?Answer with `status`, `headers` by lower-case names, `body`, `seconds`, and `is_broken`
+-- if it has no proper end; nil and a sentence when none came
 function Answer:finish()
     local pieces = { self.unread }
     for piece in function() return read_piece(self) end do
@@ -111,6 +111,9 @@ function Answer:finish()
     end
     self.body, self.seconds = table.concat(pieces), cqueues.monotime() - self.began_at
     self:close()
+    if not self.status then
+        return nil, "no answer came"
+    end
     return self
 end
 
@@ -123,8 +126,7 @@ function Answer:close()
     self.socket:close()
 end
 
---- Makes a request. Fields of the answer: see `Answer:finish`.
--- @treturn ?table answer, or nil and a sentence when none came
+--- Makes a request; gives what `Answer:finish` does.
 local function request(...)
     local answer, why = begin(...)
     if not answer then
