@@ -358,6 +358,11 @@ function Nginx:run(code)
     return unpack(values, 1, values.n)
 end
 
+--- What nginx has printed at its start.
+function Nginx:said()
+    return read(self.folder .. "/err")
+end
+
 --- What nginx has logged so far.
 function Nginx:error_log()
     return read(self.folder .. "/error.log")
