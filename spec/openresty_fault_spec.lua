@@ -235,7 +235,7 @@ describe("two programs", function()
             assert.same("done", assert(runner:wait(id, 30)).status)
         end
         assert.same(320, #ids)
-        assert.is_nil(server:line_with "locked")
+        assert.is_nil(server:line_with "is locked")
         assert.same({}, server:complaints())
         local began_at = core.monotime()
         assert.is_true(runner:close())
