@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The bounds of the histograms.
+// The bounds of the histograms, and the figures as words.
 
 #include "figures.h"
 
@@ -25,6 +25,55 @@ void figures_init(struct figures *figures) {
     figures->result_bytes.bounds = &byte_bounds;
     figures->commit_seconds.bounds = &commit_bounds;
     figures->commit_targets.bounds = &group_bounds;
+}
+
+static const size_t counters[FIGURES_COUNTERS] = {
+    offsetof(struct figures, jobs_done),      offsetof(struct figures, jobs_partial),
+    offsetof(struct figures, jobs_failed),    offsetof(struct figures, jobs_cancelled),
+    offsetof(struct figures, jobs_restart),   offsetof(struct figures, targets_done),
+    offsetof(struct figures, targets_failed), offsetof(struct figures, retries),
+    offsetof(struct figures, evicted_jobs),   offsetof(struct figures, abandoned_threads),
+};
+
+static const size_t histograms[FIGURES_HISTOGRAMS] = {
+    offsetof(struct figures, job_seconds),    offsetof(struct figures, target_seconds),
+    offsetof(struct figures, result_bytes),   offsetof(struct figures, commit_seconds),
+    offsetof(struct figures, commit_targets),
+};
+
+void figures_pack(const struct figures *figures, uint64_t out_words[FIGURES_WORDS]) {
+    const char *start = (const char *)figures;
+    uint64_t *word = out_words;
+    for (int i = 0; i < FIGURES_COUNTERS; i++)
+        *word++ = *(const uint64_t *)(start + counters[i]);
+    for (int i = 0; i < FIGURES_HISTOGRAMS; i++) {
+        const struct histogram *histogram = (const void *)(start + histograms[i]);
+        memcpy(word++, &histogram->sum, sizeof *word);
+        memcpy(word, histogram->buckets, sizeof histogram->buckets);
+        word += HISTOGRAM_MAX_BOUNDS + 1;
+    }
+}
+
+// The counts are taken from the buckets, so that they agree even if the words were read while their
+// owner wrote them.
+static const uint64_t *add_to_histogram(struct histogram *histogram, const uint64_t *word) {
+    double sum;
+    memcpy(&sum, word++, sizeof sum);
+    histogram->sum += sum;
+    for (int i = 0; i <= HISTOGRAM_MAX_BOUNDS; i++, word++) {
+        histogram->buckets[i] += *word;
+        histogram->count += *word;
+    }
+    return word;
+}
+
+void figures_add(struct figures *figures, const uint64_t words[FIGURES_WORDS]) {
+    char *start = (char *)figures;
+    const uint64_t *word = words;
+    for (int i = 0; i < FIGURES_COUNTERS; i++)
+        *(uint64_t *)(start + counters[i]) += *word++;
+    for (int i = 0; i < FIGURES_HISTOGRAMS; i++)
+        word = add_to_histogram((void *)(start + histograms[i]), word);
 }
 
 void histogram_add(struct histogram *histogram, double value) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Counters and histograms of one runner since it was made. Plain numbers; whoever owns them guards
-// them.
+// Counters and histograms of one runner since it was made, or of several together. Plain numbers;
+// whoever owns them guards them.
 
 #ifndef BATCH_FIGURES_H
 #define BATCH_FIGURES_H
@@ -9,7 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HISTOGRAM_MAX_BOUNDS = 16 };
+enum {
+    HISTOGRAM_MAX_BOUNDS = 16,
+    FIGURES_COUNTERS = 10,
+    FIGURES_HISTOGRAMS = 5,
+    // As a row of words: the counters, then of each histogram the sum and the buckets.
+    FIGURES_WORDS = FIGURES_COUNTERS + FIGURES_HISTOGRAMS * (1 + HISTOGRAM_MAX_BOUNDS + 1),
+};
 
 // Upper bounds of the buckets, ascending; a last bucket takes what lies above.
 struct histogram_bounds {
@@ -44,6 +50,12 @@ struct figures {
 };
 
 void figures_init(struct figures *figures);
+
+// Makes words of the figures, for memory that processes share.
+void figures_pack(const struct figures *figures, uint64_t out_words[FIGURES_WORDS]);
+
+// Adds what was packed to other figures.
+void figures_add(struct figures *figures, const uint64_t words[FIGURES_WORDS]);
 
 void histogram_add(struct histogram *histogram, double value);
 

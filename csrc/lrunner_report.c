@@ -62,11 +62,14 @@ static void set_counters(lua_State *L, const struct figures *figures) {
     set_histogram(L, "commit_targets", &figures->commit_targets);
 }
 
+// stats(of_all) → gauges and figures, the figures of all runners on the store if that is wanted
 static int method_stats(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
     struct runner_stats stats;
     // A store that cannot be read leaves its gauges at 0 and says "not healthy".
     runner_stats(box->runner, &stats, NULL);
+    if (lua_toboolean(L, 2) && runner_figures_of_all(box->runner, &stats.figures))
+        stats.has_store = stats.is_healthy = false;
     int64_t oldest = stats.gauges.oldest_created_at;
     int64_t age_ms = oldest ? clock_wall_ms(runner_config(box->runner)->clock) - oldest : 0;
     lua_createtable(L, 0, 16);

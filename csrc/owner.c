@@ -18,10 +18,12 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,15 +33,22 @@ enum {
     HEADER_SIZE = PAGE_SIZE,
     REGISTER_SIZE = OWNER_MAX_IN_FLIGHT * (int)sizeof(struct in_flight),
     SLOT_SIZE = REGISTER_SIZE + PAGE_SIZE,
+    SUM_TRIES = 1000,  // of microseconds each
 };
 
 enum { HUNGRY_PLACES = 32, HUNGRY_FOR_MS = 100, HUNGRY_BITS = 16 };
+
+struct shared_figures {
+    _Atomic uint64_t words[FIGURES_WORDS];
+};
 
 struct shared_header {
     _Atomic uint64_t n_announced;
     _Atomic uint32_t n_rings;  // a futex
     // By owner: until when, in milliseconds of the monotonic clock, above the number of hands.
     _Atomic uint64_t hungry[HUNGRY_PLACES];
+    _Atomic uint64_t n_inherited;     // odd: figures are being moved
+    struct shared_figures inherited;  // of owners that ended
 };
 
 struct shared_in_flight {
@@ -55,11 +64,18 @@ struct shared_card {
     _Atomic int64_t jobs_total;
 };
 
+// What is in a slot that an owner has had, behind its register. An older layout has something else
+// there.
+static const uint64_t known_layout = 0x6261746368203231;
+
 struct shared_slot {
     struct shared_in_flight in_flight[OWNER_MAX_IN_FLIGHT];
     struct shared_card card;
+    _Atomic uint64_t layout;
+    struct shared_figures figures;
 };
 
+_Static_assert(sizeof(struct shared_header) <= HEADER_SIZE, "what all share is one page");
 _Static_assert(sizeof(struct shared_slot) <= SLOT_SIZE, "a slot has one page beside its register");
 
 struct owners {
@@ -212,6 +228,7 @@ int owners_hold(struct owners *owners, int64_t id, int64_t slot, struct fault *f
     if (!owners->slot)
         return fault_set(fault, STATUS_STORE, "cannot map the owners file: %s", strerror(error));
     memset(owners->slot, 0, sizeof *owners->slot);
+    owners->slot->layout = known_layout;
     return STATUS_OK;
 }
 
@@ -266,6 +283,85 @@ bool owners_see(struct owners *owners, int64_t id, int64_t slot, struct owner_ca
     out_card->pid = seen.pid;
     out_card->caps = (struct caps){seen.targets_per_job, seen.jobs_per_caller, seen.jobs_total};
     return true;
+}
+
+// --- figures ---
+
+static void write_words(struct shared_figures *figures, const uint64_t words[FIGURES_WORDS]) {
+    for (int i = 0; i < FIGURES_WORDS; i++)
+        atomic_store_explicit(&figures->words[i], words[i], memory_order_release);
+}
+
+static void add_shared(struct figures *sum, const struct shared_figures *figures) {
+    uint64_t words[FIGURES_WORDS];
+    for (int i = 0; i < FIGURES_WORDS; i++)
+        words[i] = atomic_load_explicit(&figures->words[i], memory_order_acquire);
+    figures_add(sum, words);
+}
+
+void owners_count(struct owners *owners, const struct figures *figures) {
+    uint64_t words[FIGURES_WORDS];
+    if (!owners->slot)
+        return;
+    figures_pack(figures, words);
+    write_words(&owners->slot->figures, words);
+}
+
+// Whoever reads sees by n_inherited that figures are between a slot and the header: it is odd
+// meanwhile. One that died there has left it odd.
+static void move_figures(struct shared_header *header, struct shared_figures *from) {
+    uint64_t words[FIGURES_WORDS], nothing[FIGURES_WORDS] = {0};
+    struct figures sum;
+    figures_init(&sum);
+    add_shared(&sum, &header->inherited);
+    add_shared(&sum, from);
+    figures_pack(&sum, words);
+    uint64_t n = atomic_load(&header->n_inherited) | 1;
+    atomic_store(&header->n_inherited, n);
+    write_words(&header->inherited, words);
+    write_words(from, nothing);
+    atomic_store(&header->n_inherited, n + 1);
+}
+
+void owners_inherit(struct owners *owners, int64_t slot) {
+    int error;
+    struct shared_slot *shared = map_shared(owners->look_fd, slot_offset(slot), SLOT_SIZE, &error);
+    if (!shared)
+        return;
+    if (shared->layout == known_layout)
+        move_figures(owners->header, &shared->figures);
+    munmap(shared, SLOT_SIZE);
+}
+
+static void sum_once(const struct shared_header *header, size_t size, struct figures *out_sum) {
+    figures_init(out_sum);
+    add_shared(out_sum, &header->inherited);
+    for (size_t end = HEADER_SIZE + SLOT_SIZE; end <= size; end += SLOT_SIZE) {
+        const struct shared_slot *slot = (const void *)((const char *)header + end - SLOT_SIZE);
+        if (slot->layout == known_layout)
+            add_shared(out_sum, &slot->figures);
+    }
+}
+
+int owners_sum(struct owners *owners, struct figures *out_sum) {
+    struct stat info;
+    figures_init(out_sum);
+    if (fstat(owners->look_fd, &info))
+        return STATUS_STORE;
+    size_t size = (size_t)info.st_size;
+    struct shared_header *header = mmap(NULL, size, PROT_READ, MAP_SHARED, owners->look_fd, 0);
+    if (header == MAP_FAILED)
+        return STATUS_STORE;
+    // Not for ever: see move_figures.
+    for (int n_tries = 0; n_tries < SUM_TRIES; n_tries++) {
+        uint64_t before = atomic_load(&header->n_inherited);
+        sum_once(header, size, out_sum);
+        if (before % 2 == 0 && atomic_load(&header->n_inherited) == before)
+            break;
+        sched_yield();
+    }
+    munmap(header, size);
+    return STATUS_OK;
 }
 
 void owners_announce(struct owners *owners) {

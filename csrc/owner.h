@@ -10,6 +10,7 @@
 #define BATCH_OWNER_H
 
 #include "caps.h"
+#include "figures.h"
 #include "place.h"
 
 #include <stdbool.h>
@@ -60,6 +61,17 @@ void owners_show(struct owners *owners, const struct owner_card *card);
 // Reads the card of the owner that has the slot. False when it has shown none, or another one has
 // the slot by now.
 bool owners_see(struct owners *owners, int64_t id, int64_t slot, struct owner_card *out_card);
+
+// What the owner that is held has counted since it was made, for others to see. One call at a time.
+void owners_count(struct owners *owners, const struct figures *figures);
+
+// Puts what the owner of a slot has counted to what those that ended have left, where it stays.
+// Called before the slot is given up, by whoever has the store's write lock; may be called again.
+void owners_inherit(struct owners *owners, int64_t slot);
+
+// Adds up what all owners since the file was made have counted, the living ones included. Numbers
+// of one owner may be an instant apart. Returns 0 or STATUS_STORE.
+int owners_sum(struct owners *owners, struct figures *out_sum);
 
 // A number that all processes on the store share: moved after each commit that ends a job from
 // outside of its owner, so that an owner need not ask the store before it hands out a target.

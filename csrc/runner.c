@@ -34,6 +34,7 @@ static void end_settling(void *context) {
     struct runner *runner = context;
     struct event change = {.kind = EVENT_CHANGE};
     events_add(runner->events, &change);
+    runner_show_figures_locked(runner);
     bool rings = runner->is_to_ring;
     runner->is_to_ring = false;
     runner_unlock(runner);
@@ -262,6 +263,8 @@ static int leave(struct runner *runner, int64_t patience_ms) {
     struct store *store = runner->store;
     int64_t n_jobs = 0;
     int status = store->ops->begin(store, patience_ms);
+    if (!status)
+        runner_bequeath(runner);
     if (!status && (runner->config.resumes || runner->is_handing_over))
         status = store->ops->release_jobs(store, runner->owner.id, &n_jobs);
     if (!status)

@@ -181,6 +181,10 @@ struct runner_stats {
 
 int runner_stats(struct runner *runner, struct runner_stats *out_stats, struct fault *fault);
 
+// What all runners on the store have counted since its owners file was made, those that live and
+// those that ended, however they did; of clients, this one alone. Returns 0 or STATUS_STORE.
+int runner_figures_of_all(struct runner *runner, struct figures *out_figures);
+
 const struct runner_config *runner_config(const struct runner *runner);
 
 #endif

@@ -71,6 +71,9 @@ static void look(struct runner *runner) {
     int64_t version;
     bool has_unowned = false;
     commit_rouse(runner->queue);
+    pthread_mutex_lock(&runner->lock);
+    runner_show_figures_locked(runner);
+    pthread_mutex_unlock(&runner->lock);
     uint64_t announced = owners_announced(runner->owners);
     if (announced != runner->keeper_announced) {
         runner->keeper_announced = announced;

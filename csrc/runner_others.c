@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The other owners on the store, as a runner sees them.
+// The other owners on the store, as a runner sees them: their caps, and what they have counted.
 
 #include "runner_state.h"
 
@@ -55,4 +55,31 @@ void runner_compare_caps(struct runner *runner, struct store *store) {
             warn_of_caps(runner, &there);
         told = there.caps;
     }
+}
+
+// --- figures ---
+
+void runner_show_figures_locked(struct runner *runner) {
+    if (!runner->has_bequeathed)
+        owners_count(runner->owners, &runner->figures);
+}
+
+void runner_bequeath(struct runner *runner) {
+    pthread_mutex_lock(&runner->lock);
+    runner_show_figures_locked(runner);
+    runner->has_bequeathed = true;
+    pthread_mutex_unlock(&runner->lock);
+    owners_inherit(runner->owners, runner->owner.slot);
+}
+
+int runner_figures_of_all(struct runner *runner, struct figures *out_figures) {
+    uint64_t ours[FIGURES_WORDS];
+    pthread_mutex_lock(&runner->lock);
+    runner_show_figures_locked(runner);
+    figures_pack(&runner->figures, ours);
+    pthread_mutex_unlock(&runner->lock);
+    int status = owners_sum(runner->owners, out_figures);
+    if (!runner->owner.id)  // a client has no slot to show them in
+        figures_add(out_figures, ours);
+    return status;
 }

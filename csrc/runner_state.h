@@ -86,6 +86,7 @@ struct runner {
     bool is_failing;              // the last transaction failed
     bool is_asked;                // somebody has asked since whether the store can be written
     int64_t proved_at_us;         // when that was last known, or tried to be
+    bool has_bequeathed;          // its figures are counted as those of an owner that ended
     bool is_stopped;              // nothing is handed out any more, for good
     bool is_giving;               // jobs are on their way back to everybody
     bool is_to_ring;              // what is being settled leaves something for others to do
@@ -151,6 +152,10 @@ bool runner_leaves_to_others(struct runner *runner);
 // --- runner_others.c ---
 // Shows this runner's caps to those who come, and warns if somebody who is there has others.
 void runner_compare_caps(struct runner *runner, struct store *store);
+// Lets the others see what this runner has counted.
+void runner_show_figures_locked(struct runner *runner);
+// Leaves it to them, inside of a write transaction, before the owner is given up.
+void runner_bequeath(struct runner *runner);
 
 // --- runner_calls.c ---
 // Renews a lease without waiting for it.

@@ -111,6 +111,8 @@ int runner_reap(struct runner *runner, struct store *store, const struct owner_r
         return STATUS_OK;
     if (!status)
         status = reap_jobs(runner, store, owner, out_reap);
+    if (!status)
+        owners_inherit(runner->owners, owner->slot);
     return status ? status : store->ops->delete_owner(store, owner->id);
 }
 

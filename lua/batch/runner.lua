@@ -220,9 +220,10 @@ function methods:changes(after, limit)
 end
 
 --- What the runner and its store look like.
+-- @tparam[opt] table options `all`: count what all runners on the store did since it was made
 -- @treturn table gauges of the store over all processes, counters of this runner since it was made
-function methods:stats()
-    return check_self(self):stats()
+function methods:stats(options)
+    return check_self(self):stats(options ~= nil and options.all)
 end
 
 --- A descriptor that is readable when `poll` has something.

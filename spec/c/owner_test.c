@@ -7,6 +7,7 @@
 #include "check.h"
 #include "status.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -90,6 +91,83 @@ static void test_card(void) {
     CHECK("the slot's next owner shows nothing", !owners_see(other, 1, 0, &seen));
     owners_close(one);
     owners_close(other);
+}
+
+static uint64_t sum_of_all(struct owners *owners) {
+    struct figures sum;
+    CHECK("there is a sum", owners_sum(owners, &sum) == STATUS_OK);
+    return sum.targets_done;
+}
+
+static void count(struct owners *owners, uint64_t n_targets) {
+    struct figures figures;
+    figures_init(&figures);
+    figures.targets_done = n_targets;
+    owners_count(owners, &figures);
+}
+
+static void test_figures(void) {
+    struct owners *one = open_owners(), *other = open_owners();
+    CHECK("nobody has counted anything", sum_of_all(one) == 0);
+    count(one, 1);
+    CHECK("who is no owner is not counted", sum_of_all(one) == 0);
+    owners_hold(one, 1, 0, &fault);
+    owners_hold(other, 2, 1, &fault);
+    count(one, 3);
+    count(other, 4);
+    CHECK("all owners are", sum_of_all(one) == 7 && sum_of_all(other) == 7);
+    count(one, 5);
+    CHECK("by what they have counted last", sum_of_all(other) == 9);
+    owners_close(one);
+    CHECK("one that is gone as well", sum_of_all(other) == 9);
+    owners_inherit(other, 0);
+    CHECK("and when its slot is free", sum_of_all(other) == 9);
+    owners_inherit(other, 0);
+    CHECK("once, whoever has found it dead", sum_of_all(other) == 9);
+    one = open_owners();
+    owners_hold(one, 3, 0, &fault);
+    CHECK("the slot's next owner begins at none", sum_of_all(other) == 9);
+    count(one, 1);
+    CHECK("and adds its own", sum_of_all(other) == 10);
+    owners_inherit(one, 0);
+    owners_inherit(other, 1);
+    owners_close(one);
+    owners_close(other);
+    one = open_owners();
+    CHECK("they outlive all", sum_of_all(one) == 10);
+    owners_close(one);
+}
+
+enum { LIVES = 300 };
+
+static void *live_and_die(void *argument) {
+    (void)argument;
+    for (int i = 0; i < LIVES; i++) {
+        struct owners *owners = open_owners();
+        owners_hold(owners, 1, 0, &fault);
+        for (uint64_t n = 1; n <= 5; n++)
+            count(owners, n);
+        owners_inherit(owners, 0);
+        owners_close(owners);
+    }
+    return NULL;
+}
+
+static void test_figures_of_many(void) {
+    struct owners *reader = open_owners();
+    pthread_t thread;
+    uint64_t first = sum_of_all(reader), last = first;
+    bool is_ascending = true;
+    struct figures sum;
+    pthread_create(&thread, NULL, live_and_die, NULL);
+    while (is_ascending && last < first + 5 * LIVES && owners_sum(reader, &sum) == STATUS_OK) {
+        is_ascending = sum.targets_done >= last;
+        last = sum.targets_done;
+    }
+    pthread_join(thread, NULL);
+    CHECK("they never go back", is_ascending);
+    CHECK("and none is lost", sum_of_all(reader) == first + 5 * LIVES);
+    owners_close(reader);
 }
 
 static void test_announce(void) {
@@ -240,6 +318,8 @@ int main(void) {
     test_setup();
     test_register();
     test_card();
+    test_figures();
+    test_figures_of_many();
     test_announce();
     test_kill();
     test_bell();
