@@ -7,6 +7,7 @@
 #include "json.h"
 #include "status.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -104,4 +105,8 @@ void canonical_key_hex(const unsigned char key[CANONICAL_KEY_BYTES],
         out_hex[2 * i + 1] = digits[key[i] & 15];
     }
     out_hex[CANONICAL_KEY_HEX - 1] = '\0';
+}
+
+void canonical_init(void) {
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 }

@@ -146,6 +146,7 @@ static const luaL_Reg functions[] = {
 };
 
 int luaopen_batch_core(lua_State *L) {
+    canonical_init();
     lrunner_register(L);
     lstore_register(L);
     lprocess_register(L);
