@@ -53,8 +53,8 @@ int canonical_key(const char *caller, size_t caller_len, const struct targets *t
 void canonical_key_hex(const unsigned char key[CANONICAL_KEY_BYTES],
                        char out_hex[CANONICAL_KEY_HEX]);
 
-// Keeps libcrypto whole while the process exits: threads may be at work then, and its clean-up would
-// pull it away from them. Without effect where the host has begun to use libcrypto before.
+// Keeps libcrypto whole while the process exits: threads may be at work then, and its clean-up
+// would pull it away from them. Without effect where the host has begun to use libcrypto before.
 void canonical_init(void);
 
 #endif
