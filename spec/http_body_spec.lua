@@ -34,7 +34,7 @@ describe("a body", function()
         end
         local client = assert(http.new(settings))
         table.insert(clients, client)
-        return client:get(url, options or { timeout = 5 })
+        return client:get(url, options or { timeout = 30 })
     end
 
     local function refusal(...)
@@ -189,7 +189,7 @@ describe("an answer", function()
     local canned, client
     setup(function()
         canned = canned_servers.start()
-        client = assert(http.new { allow = { "127.0.0.0/8" }, timeout = 5 })
+        client = assert(http.new { allow = { "127.0.0.0/8" }, timeout = 30 })
     end)
     teardown(function()
         client:close()

@@ -31,7 +31,7 @@ end
 
 describe("a post", function()
     before_each(function()
-        opened { allow = { "127.0.0.0/8" }, timeout = 5 }
+        opened { allow = { "127.0.0.0/8" }, timeout = 30 }
     end)
 
     local function post(url, fields)
@@ -122,7 +122,7 @@ end)
 describe("an exempt address", function()
     local function verdict(method, url, fields)
         fields = fields or {}
-        fields.body, fields.timeout = "x", 5
+        fields.body, fields.timeout = "x", 30
         local answer, _, _, kind = client[method](client, url, fields)
         return answer and answer.status or kind
     end

@@ -36,7 +36,7 @@ end)
 
 -- The kind of refusal, or the status of the answer.
 local function verdict(client, url)
-    local answer, message, _, kind = client:get(url, { timeout = 5 })
+    local answer, message, _, kind = client:get(url, { timeout = 30 })
     return answer and answer.status or kind, message
 end
 
