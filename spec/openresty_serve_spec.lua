@@ -162,6 +162,9 @@ describe("nginx", function()
         local _, id = submit { "nap:3", "nap:20" }
         local nothing = get("/v1/batches/" .. id .. "?wait=0.5")
         assert.same(400, nothing.status) -- whole seconds, as everywhere
+        eventually(function() -- it starts, which is a change
+            return get("/v1/batches/" .. id):json().job.status == "running"
+        end)
         nothing = get("/v1/batches/" .. id .. "?wait=1")
         assert.is_true(nothing.seconds > 0.9 and nothing.seconds < 10 * SLOWNESS)
         assert.same(0, nothing:json().job.targets_done)

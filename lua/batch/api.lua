@@ -39,6 +39,8 @@ local ABSENT = {
 -- - `operator`: who submits when the caller is false, which stands for one who sees all jobs
 -- - `max_body`: bytes of a request's body
 -- - `settings`: the fields of the configuration's `[batch]`
+-- - `is_shared`: whether other processes on the store answer at the same address, so that what is
+--   counted has to be that of all
 -- - `prefix` (""): what stands before /v1 in addresses that clients use
 -- @treturn api
 local function new(parts)
@@ -47,6 +49,7 @@ local function new(parts)
         operator = parts.operator,
         max_body = parts.max_body,
         settings = parts.settings,
+        is_shared = parts.is_shared,
         prefix = parts.prefix or "",
         is_closing = false,
         is_dismissing = false,

@@ -242,7 +242,7 @@ local function serve(options)
     local prefix = (options.prefix or ""):gsub("/+$", "")
     local api = here:api {
         identify = identify, prefix = prefix, max_body = options.max_body or DEFAULT_MAX_BODY,
-        settings = here.fields,
+        settings = here.fields, is_shared = true,
     }
     here:tend()
     local request = exchange.request(prefix)
@@ -250,12 +250,14 @@ local function serve(options)
     exchange.respond(request, api:handle(request), here.fields.log)
 end
 
---- Answers the request with what Prometheus reads.
+--- Answers the request with what Prometheus reads: what all workers have counted, since whichever of
+-- them answers is chance.
 -- @raise before `start`, and where no request can be answered
 local function answer_metrics()
     check_answering "metrics"
     ngx.header.content_type = metrics.CONTENT_TYPE
-    ngx.print(metrics.render(here.runner and here.runner:stats(), here.fields))
+    local stats = here.runner and here.runner:stats { all = true }
+    ngx.print(metrics.render(stats, here.fields))
 end
 
 --- @export

@@ -29,7 +29,8 @@ end
 
 --- `GET /metrics`
 local function count(api)
-    local text = metrics.render(api.runner and api.runner:stats(), api.settings)
+    local stats = api.runner and api.runner:stats { all = api.is_shared }
+    local text = metrics.render(stats, api.settings)
     return {
         status = 200,
         headers = { ["content-type"] = metrics.CONTENT_TYPE, ["cache-control"] = "no-store" },
