@@ -250,8 +250,8 @@ local function serve(options)
     exchange.respond(request, api:handle(request), here.fields.log)
 end
 
---- Answers the request with what Prometheus reads: what all workers have counted, since whichever of
--- them answers is chance.
+--- Answers the request with what Prometheus reads: what all workers have counted, since it is
+-- chance which of them answers.
 -- @raise before `start`, and where no request can be answered
 local function answer_metrics()
     check_answering "metrics"
