@@ -229,7 +229,7 @@ describe("the list of events", function()
     after_each(worker.close_all)
 
     it("is bounded, and what it drops is counted", function()
-        local runner = open_manual { hooks = { inflight = function() end } }
+        local runner = open_manual { hooks = { inflight = function() end }, retry_for = "1h" }
         runner:submit("spec", { { url = "a" } })
         for _ = 1, 10000 do
             runner:later(eventually(function() return (runner:take()) end), "again", 0)
