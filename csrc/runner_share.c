@@ -2,7 +2,8 @@
 //
 // Jobs that change hands between the processes on a store: claimed when nobody has them, given back
 // when others should have them. A process with idle hands says so in memory that all share
-// ("hungry"); it is never waited for, and nothing here is done in a process that is alone.
+// ("hungry"); it is never waited for, and nothing here is done in a process that is alone. With
+// on_restart = "fail" a job shares the fate of its process: what was submitted there stays there.
 
 #include "runner_state.h"
 
@@ -62,7 +63,7 @@ static void tell_hunger_locked(struct runner *runner) {
 bool runner_leaves_to_others(struct runner *runner) {
     if (runner->is_handing_over)
         return true;
-    if (!owners_hungry_others(runner->owners))
+    if (!runner->config.resumes || !owners_hungry_others(runner->owners))
         return false;
     pthread_mutex_lock(&runner->lock);
     bool leaves = free_hands_locked(runner) <= 0 &&
@@ -254,9 +255,9 @@ static size_t count_to_spread_locked(struct runner *runner) {
 }
 
 static size_t count_to_give_locked(struct runner *runner) {
-    if (!runner->is_handing_over)
-        return count_to_spread_locked(runner);
-    return runner->rotation.n_ready + runner->rotation.n_waiting;
+    if (runner->is_handing_over)
+        return runner->rotation.n_ready + runner->rotation.n_waiting;
+    return runner->config.resumes ? count_to_spread_locked(runner) : 0;
 }
 
 void runner_share(struct runner *runner) {

@@ -13,15 +13,17 @@ local process = require "spec.support.process"
 -- its own; says what it has fetched, by its NAME, and how many targets it has stored.
 local WORKS = {
     threads = [[
-    local runner = assert(batch.new(settings { workers = WORKERS, fetch = function(target, ctx)
-        note("fetched", NAME .. " " .. target.url)
-        ctx:sleep(FETCH_SECONDS)
-        return target.url
-    end }))
+    local runner = assert(batch.new(settings { on_restart = ON_RESTART, workers = WORKERS,
+        fetch = function(target, ctx)
+            note("fetched", NAME .. " " .. target.url)
+            ctx:sleep(FETCH_SECONDS)
+            return target.url
+        end }))
     local function work() core.poll_fd(runner:fd(), 0.02) runner:poll() end
     ]],
     manual = [[
-    local runner = assert(batch.new(settings { executor = "manual", workers = WORKERS }))
+    local runner = assert(batch.new(settings { executor = "manual", on_restart = ON_RESTART,
+        workers = WORKERS }))
     local held = {}
     local function work()
         for i = 1, WORKERS do
@@ -68,7 +70,8 @@ describe("processes on one store", function()
     end)
 
     local function start(executor, more)
-        local values = { NAME = "'a'", WORKERS = 2, JOBS = 0, TARGETS = 1, FETCH_SECONDS = 0.02 }
+        local values = { NAME = "'a'", WORKERS = 2, JOBS = 0, TARGETS = 1, FETCH_SECONDS = 0.02,
+            ON_RESTART = "'resume'" }
         for name, value in pairs(more) do
             values[name] = type(value) == "string" and "'" .. value .. "'" or value
         end
@@ -134,6 +137,16 @@ describe("processes on one store", function()
         end)
     end
 
+    it("keep what was submitted with on_restart = fail: it shares its process's fate", function()
+        local idle = start("threads", { NAME = "idle", ON_RESTART = "fail" })
+        are_ready(1)
+        local busy = start("threads",
+            { NAME = "busy", JOBS = 10, TARGETS = 3, ON_RESTART = "fail" })
+        are_done(10)
+        assert.same({ busy = 30, idle = 0 }, shares { idle, busy })
+        each_was_fetched_once(30)
+    end)
+
     it("of different kinds share what clients submit", function()
         local workers = {}
         for i = 1, 4 do
@@ -155,7 +168,8 @@ describe("processes on one store", function()
         local idle = start("threads", { NAME = "idle", FETCH_SECONDS = 0.001 })
         are_ready(1)
         local runner = fresh.keep(assert(batch.new { store = folder.store, durability = "normal",
-            executor = "manual", fetch = print, jobs_per_caller = 100, jobs_total = 100 }))
+            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 100,
+            jobs_total = 100 }))
         local first = assert(runner:submit("me", fresh.targets(1, "first")))
         local task = runner:take()
         core.poll_fd(-1, 0.02)
@@ -172,7 +186,8 @@ describe("processes on one store", function()
 
     it("get jobs back that a program has and does not take", function()
         local lazy = fresh.keep(assert(batch.new { store = folder.store, durability = "normal",
-            executor = "manual", fetch = print, jobs_per_caller = 100, jobs_total = 100 }))
+            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 100,
+            jobs_total = 100 }))
         local ids = {}
         for i = 1, 3 do
             ids[i] = assert(lazy:submit("me", fresh.targets(1, "job" .. i .. "/")))
@@ -202,9 +217,11 @@ describe("processes on one store", function()
 
     it("keep what they were given while nobody else is idle", function()
         local runner = fresh.keep(assert(batch.new { store = folder.store, durability = "normal",
-            executor = "manual", fetch = print, jobs_per_caller = 100, jobs_total = 100 }))
+            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 100,
+            jobs_total = 100 }))
         local other = fresh.keep(assert(batch.new { store = folder.store, durability = "normal",
-            executor = "manual", fetch = print, jobs_per_caller = 100, jobs_total = 100 }))
+            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 100,
+            jobs_total = 100 }))
         for _, one in ipairs { runner, other } do
             for i = 1, 10 do
                 assert(one:submit("me", fresh.targets(2, tostring(one) .. i)))
