@@ -5,6 +5,7 @@
 -- leaves behind is ended by a shell whose standard input ends with the spec.
 
 local cjson = require "cjson"
+local config_text = require "spec.support.nginx_config"
 local cqueues = require "cqueues"
 local cqueues_socket = require "cqueues.socket"
 local eventually = require "spec.support.eventually"
@@ -42,7 +43,6 @@ end
 local ROOT = output_of "pwd"
 local IS_ROOT = output_of "id -u" == "0"
 local BUILD = ROOT .. "/build/" .. (SANITIZER and SANITIZER .. "-" or "") .. "luajit"
-local MODULES = "/usr/lib/nginx/modules"
 -- By its whole path: an upgrade does not look along PATH for the new program.
 local PROGRAM = output_of "PATH=$PATH:/usr/sbin:/sbin command -v nginx"
 
@@ -51,71 +51,6 @@ local function check_build()
     local core = io.open(BUILD .. "/batch/core.so")
     assert(core, "nginx needs the module for LuaJIT: make LUA=luajit")
     core:close()
-end
-
--- Configurations ---------------------------------------------------------------------------------
-
--- What the new master of an upgrade has to find in its environment again: nginx empties it.
-local KEPT = "env LD_PRELOAD;\nenv ASAN_OPTIONS;\nenv UBSAN_OPTIONS;\nenv TSAN_OPTIONS;"
-
-local CONFIG = [[
-load_module ${modules}/ndk_http_module.so;
-load_module ${modules}/ngx_http_lua_module.so;
-${user}
-${kept}
-daemon on;
-worker_processes ${workers};
-worker_rlimit_nofile 4096;
-pid ${folder}/nginx.pid;
-lock_file ${folder}/nginx.lock;
-error_log ${folder}/error.log info;
-${main}
-events { worker_connections 2048; }
-http {
-    access_log off;
-    default_type text/plain;
-    client_body_temp_path ${folder}/body;
-    proxy_temp_path ${folder}/proxy;
-    fastcgi_temp_path ${folder}/fastcgi;
-    uwsgi_temp_path ${folder}/uwsgi;
-    scgi_temp_path ${folder}/scgi;
-    lua_package_path "${folder}/?.lua;${root}/lua/?.lua;${root}/?.lua;;";
-    lua_package_cpath "${build}/?.so;;";
-    lua_shared_dict spec 4m;
-    ${http}
-    ${init}
-    ${init_worker}
-    server {
-        listen 127.0.0.1:${port} backlog=2048;
-        location = /pid { content_by_lua_block { ngx.print(ngx.worker.pid()) } }
-        location = /hello { content_by_lua_block { ngx.print("hello") } }
-        location = /run {
-            client_body_buffer_size 256k;
-            content_by_lua_block { require("spec.support.in_nginx.run").answer() }
-        }
-        ${locations}
-    }
-}
-]]
-
-local function block(directive, code)
-    return code and ("%s {\n%s\n}"):format(directive, code) or ""
-end
-
---- The text of an nginx.conf.
--- @tparam table parts see `start`
-local function config_text(parts)
-    local values = {
-        modules = MODULES, root = ROOT, build = BUILD, folder = parts.folder, port = parts.port,
-        user = IS_ROOT and ("user %s;"):format(parts.user or "root") or "",
-        kept = SANITIZER and KEPT or "",
-        workers = parts.workers or 4, main = parts.main or "", http = parts.http or "",
-        init = block("init_by_lua_block", parts.init),
-        init_worker = block("init_worker_by_lua_block", parts.init_worker),
-        locations = parts.locations or "",
-    }
-    return (CONFIG:gsub("%${([%w_]+)}", function(name) return (values[name]) end)
-        :gsub("%${([%w_]+)}", function(name) return (values[name]) end))
 end
 
 -- A port of loopback that is free now.
@@ -177,10 +112,8 @@ Nginx.__index = Nginx
 local n_servers = 0
 
 --- Starts nginx, and waits until it has gone to the background or has refused to.
--- @tparam table parts of its configuration, all of which may be left out: `workers` (4), code for
--- `init` and `init_worker`, directives for `locations`, `http` and `main`, `user` (root, if this is
--- root). `${port}`, `${folder}` and `${root}` (of the checkout) are replaced in all.
--- `may_raise`: what init_worker raises is no fault of the test
+-- @tparam table parts of its configuration, see spec/support/nginx_config.lua; `may_raise`: what
+-- init_worker raises is no fault of the test
 local function launch(parts)
     check_build()
     n_servers = n_servers + 1
@@ -213,7 +146,10 @@ end
 
 --- Writes a configuration, which a reload takes.
 function Nginx:configure(parts)
-    local all = { folder = self.folder, port = self.port }
+    local all = {
+        folder = self.folder, port = self.port, root = ROOT, build = BUILD,
+        user = IS_ROOT and "root" or nil, is_environment_kept = SANITIZER ~= nil,
+    }
     for name, part in pairs(parts) do
         all[name] = part
     end
@@ -305,6 +241,13 @@ local function all_pids(self)
     return pids
 end
 
+-- UBSan, beside ASan, prints to nginx's log, but .ci/test looks for that in what a spec prints.
+local function print_reports(self)
+    for line in self:error_log():gmatch "[^\n]*runtime error: [^\n]*" do
+        print(line)
+    end
+end
+
 --- Ends what still runs. A second call does nothing.
 function Nginx:close()
     if not self.pipe then
@@ -322,6 +265,7 @@ function Nginx:close()
             send_signal("KILL", pid)
         end
     end
+    print_reports(self)
 end
 
 -- Requests and the log ---------------------------------------------------------------------------
