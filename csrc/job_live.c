@@ -57,6 +57,7 @@ struct live *live_new(const struct job_row *job) {
     live->created_at = job->created_at;
     live->attempts = job->attempts;
     live->busy_ms = job->busy_ms;
+    live->deaths = job->deaths;
     return live;
 }
 
@@ -143,5 +144,6 @@ void live_advance(struct live *live) {
     live->next_idx++;
     live->attempts = 0;
     live->busy_ms = 0;
+    live->deaths = 0;
     live->busy_since_us = 0;
 }

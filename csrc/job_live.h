@@ -30,6 +30,7 @@ struct live {
     int64_t started_at;       // wall clock; 0: no target was handed out yet
     int64_t attempts;         // of the target at next_idx
     int64_t busy_ms;          // of that target, towards retry_for
+    int64_t deaths;           // of processes that had that target in flight
     int64_t busy_since_us;    // when it last came back busy and impatient; 0: not
     uint64_t seen_announced;  // what was announced when its status was last known
     struct task *task;        // in flight or being stored; NULL: none

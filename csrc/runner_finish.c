@@ -9,12 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
+// Nothing is in flight, and all of it is stored: whatever was held up may go on.
+static void let_go_locked(struct runner *runner) {
+    runner->is_trying = false;
+    if (runner->is_held_up)
+        runner->n_newly_ready += (unsigned)runner->rotation.n_ready;
+    runner->is_held_up = false;
+}
+
 static void give_place_locked(struct runner *runner, struct task *task) {
     if (task->place >= OWNER_MAX_IN_FLIGHT)
         return;
     owners_note(runner->owners, task->place, 0, 0);
     runner->free_places[runner->n_free_places++] = (uint16_t)task->place;
     task->place = OWNER_MAX_IN_FLIGHT;
+    if (runner->n_free_places == OWNER_MAX_IN_FLIGHT)
+        let_go_locked(runner);
 }
 
 // --- the outcome on its way ---

@@ -27,7 +27,8 @@ static int64_t count_hands(const struct runner *runner) {
 
 // Hands that fetch nothing and have no turn waiting for them; negative: turns that have no hand.
 static int64_t free_hands_locked(const struct runner *runner) {
-    return count_hands(runner) - runner->n_in_flight - (int64_t)runner->rotation.n_ready;
+    int64_t n_hands = runner->is_trying ? 0 : count_hands(runner) - runner->n_in_flight;
+    return n_hands - (int64_t)runner->rotation.n_ready;
 }
 
 static int64_t mean_fetch_us(const struct runner *runner) {
@@ -48,7 +49,7 @@ static bool is_at_work_locked(const struct runner *runner) {
 
 static int64_t idle_hands_locked(const struct runner *runner) {
     bool is_open = !runner->is_stopped && !runner->is_handing_over;
-    if (!is_open || runner->claim.is_running || runner->rotation.n_ready > 0)
+    if (!is_open || runner->is_trying || runner->claim.is_running || runner->rotation.n_ready > 0)
         return 0;
     if (runner->workers)
         return workers_idle(runner->workers);
@@ -115,6 +116,8 @@ static void claim_done_locked(struct commit_item *item) {
 
 static int64_t count_to_claim_locked(const struct runner *runner) {
     int64_t hands = count_hands(runner), mean_us = mean_fetch_us(runner);
+    if (runner->is_trying)
+        return 0;
     if (owners_hungry_others(runner->owners))
         return is_at_work_locked(runner) ? free_hands_locked(runner) : 0;
     int64_t n_jobs = mean_us ? hands * SOON_US / mean_us : 0;

@@ -83,6 +83,8 @@ struct runner {
     unsigned n_newly_ready;       // turns since the lock was taken, for runner_unlock
     uint64_t entered_before[2];   // rotation.n_entered at the last two looks for what nobody took
     int64_t keeper_due_us;        // when the keeper looks next; INT64_MAX while it is at it
+    bool is_trying;               // what is in flight is on its last chance, and alone
+    bool is_held_up;              // a turn was not taken: something must end first
     bool is_failing;              // the last transaction failed
     bool is_asked;                // somebody has asked since whether the store can be written
     int64_t proved_at_us;         // when that was last known, or tried to be

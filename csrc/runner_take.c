@@ -77,6 +77,22 @@ void runner_unlock(struct runner *runner) {
     }
 }
 
+// The register is what a reap goes by: what stands in it is in flight or not stored yet.
+static bool is_busy_locked(const struct runner *runner) {
+    return runner->n_in_flight > 0 || runner->n_free_places < OWNER_MAX_IN_FLIGHT;
+}
+
+static bool is_on_last_chance(const struct runner *runner, const struct live *live) {
+    return live->deaths > 0 && live->deaths >= runner->config.crash_limit - 1;
+}
+
+// Whether nothing is handed out until what is in flight has ended. A target that has crashed with
+// one death more is tried alone, lest it be blamed for what another one does.
+static bool is_held_up_locked(const struct runner *runner) {
+    const struct live *next = (const struct live *)runner->rotation.first;
+    return runner->is_trying || (next && is_on_last_chance(runner, next) && is_busy_locked(runner));
+}
+
 // Wakes hands for targets that were ready at the look before the last one already.
 bool runner_tick(void *context) {
     struct runner *runner = context;
@@ -89,7 +105,7 @@ bool runner_tick(void *context) {
     bool is_waiting = first && first->ready_since <= runner->entered_before[1];
     runner->entered_before[1] = runner->entered_before[0];
     runner->entered_before[0] = runner->rotation.n_entered;
-    if (is_waiting && n_idle > 0)
+    if (is_waiting && n_idle > 0 && !is_held_up_locked(runner))
         workers_wake(runner->workers, n_ready < n_idle ? (unsigned)n_ready : n_idle);
     pthread_mutex_unlock(&runner->lock);
     return n_ready > 0 && n_idle > 0;
@@ -202,6 +218,7 @@ static struct task *make_task_locked(struct runner *runner, struct live *live, s
     task->place = take_place_locked(runner);
     owners_note(runner->owners, task->place, live->key, task->idx);
     live->task = task;
+    runner->is_trying = is_on_last_chance(runner, live);
     runner_count_in_flight_locked(runner, 1);
     if (!live->started_at)
         start_job_locked(runner, live, task->started_at_ms);
@@ -223,14 +240,20 @@ static int take_locked(struct runner *runner, struct hand *hand, struct task **o
             return STATUS_NOTHING;
         if (runner->rotation.n_waiting)
             wake_due_locked(runner);
+        runner->is_held_up = is_held_up_locked(runner);
+        if (runner->is_held_up)
+            return STATUS_NOTHING;
         struct live *live = (struct live *)rotation_pop(&runner->rotation);
         runner_claim_more_locked(runner);
         if (!live)
             return STATUS_NOTHING;
         if (!make_ready_locked(runner, live))
             continue;
-        // A close that came while the lock was open: the job stays pending and goes with the rest.
-        if (runner->is_stopped || runner->is_handing_over) {
+        // While the lock was open a close may have come: the job stays pending and goes with the
+        // rest. Or another hand took something.
+        bool is_late =
+            runner->is_trying || (is_on_last_chance(runner, live) && is_busy_locked(runner));
+        if (is_late || runner->is_stopped || runner->is_handing_over) {
             runner_ready_locked(runner, live);
             continue;
         }
@@ -306,8 +329,9 @@ bool runner_wait_for_work(struct runner *runner, int64_t timeout_us) {
     // Waited for even if the claim fails: asked again at once it would fail again.
     bool has_unowned = !has_jobs(runner) && claim_unowned(runner);
     pthread_mutex_lock(&runner->lock);
-    while ((has_unowned || has_jobs_locked(runner)) && !runner->rotation.n_ready &&
-           !runner->is_stopped && clock_mono_us(NULL) < due_us &&
+    while ((has_unowned || has_jobs_locked(runner)) &&
+           (!runner->rotation.n_ready || runner->is_held_up) && !runner->is_stopped &&
+           clock_mono_us(NULL) < due_us &&
            rotation_next_due(&runner->rotation) > runner_now_us(runner))
         threads_wait_until(&runner->has_work, &runner->lock, due_us);
     pthread_mutex_unlock(&runner->lock);
