@@ -42,6 +42,10 @@ void clock_advance(struct clock *clock, int64_t span_ms) {
     atomic_fetch_add(&clock->mono_us, span_ms * 1000);
 }
 
+void clock_set_wall(struct clock *clock, int64_t wall_ms) {
+    atomic_store(&clock->wall_ms, wall_ms);
+}
+
 int64_t clock_wall_ms(const struct clock *clock) {
     if (clock)
         return atomic_load(&clock->wall_ms);

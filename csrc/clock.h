@@ -29,6 +29,9 @@ void clock_drop(struct clock *clock);
 // Moves a virtual clock forward by span_ms, both its faces.
 void clock_advance(struct clock *clock, int64_t span_ms);
 
+// Sets the wall clock of a virtual clock, as people and NTP do: what never runs backwards stays.
+void clock_set_wall(struct clock *clock, int64_t wall_ms);
+
 // Milliseconds since the epoch: for moments that are stored or shown.
 int64_t clock_wall_ms(const struct clock *clock);
 

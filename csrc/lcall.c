@@ -107,8 +107,18 @@ static int context_sleep(lua_State *L) {
     return 1;
 }
 
+// left() → seconds until the deadline, below 0 behind it, by the clock that never jumps
+static int context_left(lua_State *L) {
+    struct lcall *call = call_of(L);
+    bool is_limited = call && call->task && call->deadline_us != INT64_MAX;
+    int64_t left_us = is_limited ? call->deadline_us - clock_mono_us(call->clock) : 0;
+    lua_pushnumber(L, (double)left_us / 1e6);
+    return 1;
+}
+
 static const luaL_Reg context_methods[] = {
     {"cancelled", context_cancelled},
+    {"left", context_left},
     {"sleep", context_sleep},
     {NULL, NULL},
 };

@@ -144,6 +144,13 @@ static int clock_method_advance(lua_State *L) {
     return 0;
 }
 
+// set(now): the wall clock alone
+static int clock_method_set(lua_State *L) {
+    struct clock *clock = lprocess_check_clock(L, 1);
+    clock_set_wall(clock, ms_arg(L, 2));
+    return 0;
+}
+
 static int clock_method_now(lua_State *L) {
     lua_pushnumber(L, (double)clock_wall_ms(lprocess_check_clock(L, 1)) / 1e3);
     return 1;
@@ -165,6 +172,7 @@ const luaL_Reg lprocess_functions[] = {
 
 static const luaL_Reg clock_methods[] = {
     {"advance", clock_method_advance},
+    {"set", clock_method_set},
     {"now", clock_method_now},
     {NULL, NULL},
 };

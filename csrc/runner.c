@@ -190,6 +190,7 @@ static struct runner *prepare(const struct runner_config *config) {
     runner->pid = getpid();
     runner->generation = owners_fork_generation();
     runner->evict_above = config->max_bytes;
+    runner->wall_offset_ms = runner_now_ms(runner) - runner_now_us(runner) / 1000;
     runner->keeper_due_us = INT64_MAX;
     figures_init(&runner->figures);
     pthread_mutex_init(&runner->lock, NULL);

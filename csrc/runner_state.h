@@ -106,6 +106,8 @@ struct runner {
     int64_t bytes_since;  // stored by this runner since
     int64_t counted_at_us;
     int64_t evict_above;  // bytes at which eviction is worth a try
+    int64_t wall_offset_ms;   // of the wall clock from the monotonic one, as sweeps believe it
+    int64_t jump_seen_at_us;  // when a sweep found the wall clock ahead of that; 0: it is not
 
     pthread_t listener;
     bool has_listener;       // under the lock

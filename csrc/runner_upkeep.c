@@ -16,7 +16,12 @@ enum {
     SWEEP_ROWS = 2000,
     EVICT_JOBS = 1000,
     RECOUNT_AFTER_US = 1000000,  // other processes store results too
+    JUMP_MS = 60000,             // more than clocks drift apart between two sweeps
 };
+
+// So long a wall clock that was set forward has to stay there until sweeps believe it: a mistake is
+// noticed by then.
+static const int64_t believe_after_us = INT64_C(3600) * 1000000;
 
 static const char crashed[] = "crashed", restart[] = "restart";
 
@@ -153,10 +158,25 @@ void runner_drop_reap(struct reap *reap) {
 
 // --- lapsed leases ---
 
+// The moment by which sweeps go. A dropped job does not come back when the clock does, so a jump
+// forward counts only once it has lasted; one back counts at once.
+static int64_t sweep_now_ms(struct runner *runner) {
+    int64_t now_us = runner_now_us(runner), now_ms = runner_now_ms(runner);
+    int64_t offset_ms = now_ms - now_us / 1000;
+    bool is_ahead = offset_ms > runner->wall_offset_ms + JUMP_MS;
+    if (is_ahead && !runner->jump_seen_at_us)
+        runner->jump_seen_at_us = now_us;
+    if (is_ahead && now_us - runner->jump_seen_at_us < believe_after_us)
+        return now_us / 1000 + runner->wall_offset_ms;
+    runner->wall_offset_ms = offset_ms;
+    runner->jump_seen_at_us = 0;
+    return now_ms;
+}
+
 int runner_sweep(struct runner *runner, struct store *store, bool *out_has_more) {
     int64_t n_dropped;
     *out_has_more = false;
-    int64_t before = runner_now_ms(runner) - SWEEP_GRACE_MS;
+    int64_t before = sweep_now_ms(runner) - SWEEP_GRACE_MS;
     int status = store->ops->drop_expired(store, before, SWEEP_JOBS, &n_dropped);
     int cleared = status ? status : store->ops->clear_dropped(store, SWEEP_ROWS);
     if (cleared && cleared != STATUS_NOTHING)

@@ -5,13 +5,15 @@
 -- nothing of what the programs do.
 -- @module batch.child
 
+local deadline = require "batch.deadline"
+
 local run_limited = require("batch.core").child
 
 local MIB = 1024 * 1024
 
 -- What is left of the target's time, if that is less.
 local function span_of(seconds, ctx)
-    local left = ctx and ctx.deadline and ctx.deadline - os.time()
+    local left = deadline.left(ctx)
     if left and left < seconds then
         return math.max(left, 0), true
     end

@@ -4,6 +4,7 @@
 -- the clients of such a state, one for each set of settings, are kept here because functions that
 -- are carried from state to state can hold plain data only.
 
+local deadline = require "batch.deadline"
 local http = require("batch.core").http
 local option = require("batch.target_options").read
 local reason = require "batch.reason"
@@ -44,7 +45,7 @@ end
 
 local function seconds_left(settings, ctx)
     local timeout = settings.client.timeout
-    return ctx.deadline and math.min(timeout, ctx.deadline - os.time()) or timeout
+    return math.min(timeout, deadline.left(ctx) or timeout)
 end
 
 -- What a request ended with: its answer, or error, hint, and what kind of failure it was.
@@ -67,7 +68,7 @@ local function pause_after(attempt)
 end
 
 local function may_wait(ctx, seconds)
-    return not ctx.deadline or os.time() + seconds < ctx.deadline
+    return seconds < (deadline.left(ctx) or math.huge)
 end
 
 -- Requests the target's URL up to `attempts` times.
@@ -91,11 +92,12 @@ end
 -- A slot of a URL's host; false, and the seconds until it is worth asking again; or nil, message
 -- and hint.
 local function enter(settings, url, ctx)
+    local left = deadline.left(ctx)
     return http.enter(settings.key, url, {
         limit = settings.per_host,
         delay = settings.per_host_delay,
         -- A thread that is given up never leaves; it is, some seconds after the deadline.
-        lasts = ctx.deadline and math.max(ctx.deadline - os.time(), 0) + ABANDONED_AFTER or nil,
+        lasts = left and math.max(left, 0) + ABANDONED_AFTER,
         who = ("%s %s"):format(tostring(ctx.job), tostring(ctx.idx)),
     })
 end

@@ -4,6 +4,7 @@
 -- OpenAI-compatible chat endpoint. How a request is sent is the caller's; the key is read here, for
 -- each request anew, and goes nowhere but into its header.
 
+local deadline = require "batch.deadline"
 local http = require("batch.core").http
 local json = require "batch.json"
 local passages = require "batch.question.passages"
@@ -115,11 +116,8 @@ local function judge_failure(message, hint, kind, key)
 end
 
 local function seconds_left(llm, ctx)
-    local left = llm.timeout
-    if ctx.deadline then
-        left = math.min(left, ctx.deadline - os.time())
-    end
-    return math.max(left, SHORTEST_TIMEOUT)
+    local left = deadline.left(ctx) or llm.timeout
+    return math.max(math.min(left, llm.timeout), SHORTEST_TIMEOUT)
 end
 
 local function try(llm, key, body, ctx, post)
@@ -144,7 +142,7 @@ local function ask(llm, key, body, ctx, post)
     for n = 1, MAX_TRIES do
         local outcome = try(llm, key, body, ctx, post)
         local pause = FIRST_PAUSE * 2 ^ (n - 1)
-        local may_wait = not ctx.deadline or os.time() + pause < ctx.deadline
+        local may_wait = pause < (deadline.left(ctx) or math.huge)
         if outcome.content then
             return outcome.content
         elseif not outcome.is_passing or n == MAX_TRIES or not may_wait then

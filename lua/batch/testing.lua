@@ -15,8 +15,7 @@ end
 -- ctx:sleep for a fetch in the program's own thread: nobody else could move the clock meanwhile.
 local function sleep_by(clock, sleep)
     return function(ctx, seconds)
-        local left = ctx.deadline - clock:now()
-        local span = math.max(0, math.min(seconds, left))
+        local span = math.max(0, math.min(seconds, ctx:left()))
         if not ctx:cancelled() then
             clock:advance(span)
         end

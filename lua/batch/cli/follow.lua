@@ -18,9 +18,6 @@ local MAX_PAGE = 500
 
 local LIVE = { queued = true, running = true }
 
---- @treturn number seconds since the epoch
-local now = core.now or os.time
-
 local function write_outcome(run, outcome)
     local job = run.jobs[outcome.job]
     if not job then
@@ -143,13 +140,14 @@ end
 
 --- Writes the outcomes of a run from the first one on, until each target has one.
 -- @tparam table run `runner`, `jobs` (id to number), `hand` (the deal), `output`, `summary`, `bar`,
--- `started_at` in seconds; `now`, if it is not the system that tells the time
+-- `started_at` in seconds since the epoch; `now`, if another clock than the system's monotonic one
+-- tells how time passes
 -- @treturn[1] true
 -- @treturn[2] nil
 -- @treturn[2] string why it ended early
 -- @treturn[2] string `interrupted`, `incomplete`, `store`, or the code of who refused
 local function outcomes(run)
-    run.now = run.now or now
+    run.now = run.now or core.monotime
     run.seq, run.page, run.n_seen = 0, MAX_PAGE, {}
     run.n_busy, run.count_at, run.look_at = 0, 0, 0
     run.is_shared_terminal = run.out == nil and core.is_terminal(1)
@@ -178,5 +176,4 @@ end
 --- @export
 return {
     outcomes = outcomes,
-    now = now,
 }

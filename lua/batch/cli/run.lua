@@ -184,7 +184,7 @@ local function work(run, probe)
 end
 
 local function report(run, args, is_complete)
-    local seconds = follow.now() - run.started_at
+    local seconds = core.monotime() - run.began_at
     local facts = run.summary
     if args.json then
         local fields = facts:report(seconds)
@@ -253,7 +253,7 @@ local function execute(args)
     local run = {
         hand = hand, key = key, options = options, out = args.output,
         store = settings.store_path(args), bar = bar, summary = summary.new(hand:total()),
-        jobs = {}, started_at = follow.now(),
+        jobs = {}, started_at = core.now(), began_at = core.monotime(),
     }
     fields.store, fields.log = run.store, log_to(run)
     local message, code

@@ -97,12 +97,12 @@ function backup.execute(args)
         return exits.usage
     end
     return with_store(args, function(store)
-        local started_at = core.now()
+        local began_at = core.monotime()
         local is_copied, message = store:backup(out)
         if not is_copied then
             return nil, message
         end
-        local seconds, bytes = core.now() - started_at, size_of(out) or 0
+        local seconds, bytes = core.monotime() - began_at, size_of(out) or 0
         return ("%s: %s in %.2f s\n"):format(out, units.format_size(bytes), seconds),
             { path = out, bytes = bytes, seconds = math.floor(seconds * 1000 + 0.5) / 1000 },
             exits.done

@@ -92,7 +92,7 @@ local function follow(at, id, is_json)
     if LIVE[job.status] then
         local counts = begin_counts(job)
         at.parting = "the job goes on"
-        at.tick = function() at.bar:update(counts, core.now()) end
+        at.tick = function() at.bar:update(counts, core.monotime()) end
         job, fault = persist.persist(at, function() return read_events(at, id, counts) end)
         at.tick = nil
         at.bar:clear()

@@ -18,6 +18,7 @@ local function new(runner, task)
     return setmetatable({
         caller = task.caller, class = task.class, job = task.job, idx = task.idx,
         attempt = task.attempt, deadline = task.deadline, _runner = runner, _task = task,
+        _end_at = core.monotime() + task.deadline - core.now(), -- it was taken just now
     }, metatable)
 end
 
@@ -26,6 +27,12 @@ end
 -- @treturn boolean
 function methods:cancelled()
     return self._is_over or self._runner:is_cancelled(self._task)
+end
+
+--- How much of its time is left, whatever becomes of the wall clock.
+-- @treturn number seconds, below 0 when it is over
+function methods:left()
+    return self._end_at - core.monotime()
 end
 
 --- Sleeps, while other light threads run.

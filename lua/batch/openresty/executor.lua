@@ -78,7 +78,7 @@ local function run(self, slot, task)
     self._stalls:enter(task)
     local thread = ngx.thread.spawn(run_child, self, slot, errand)
     while not errand.is_over and not (self._is_cut and not errand.is_concluded) do
-        local left = task.deadline - core.now()
+        local left = errand.context:left()
         if left <= 0 then
             break
         end
