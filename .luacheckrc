@@ -9,4 +9,5 @@ files["lua/batch/openresty.lua"] = { std = "+ngx_lua" }
 files["lua/batch/openresty/*.lua"] = { std = "+ngx_lua" }
 files["examples/openresty/*.lua"] = { std = "+ngx_lua" }
 files["spec/support/in_nginx/*.lua"] = { std = "+ngx_lua" }
+files["bench/nginx_load.lua"] = { std = "+ngx_lua" }
 files["**/*.rockspec"] = { std = "+rockspec" }

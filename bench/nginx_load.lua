@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Runs inside of the nginx of bench/nginx.conf: what it serves and fetches, with the batch runner and,
--- for comparison, by light threads alone. Both fetch by the client of examples/openresty.
+-- Runs inside of the nginx of bench/nginx.conf: what it serves and fetches, with the batch runner
+-- and, for comparison, by light threads alone. Both fetch by the client of examples/openresty.
 
 local batch = require "batch.openresty"
 local core = require "batch.core"
@@ -19,7 +19,7 @@ local function page()
     ngx.print(PAGE)
 end
 
--- Fetching without the batch runner ------------------------------------------------------------------
+-- Fetching without the batch runner --------------------------------------------------------------
 
 -- One of the light threads. Numbers of targets are dealt over all processes, as jobs are; a round
 -- has begun when there are some.
@@ -52,7 +52,7 @@ local function measure_fetch()
     ngx.print(core.monotime() - began_at)
 end
 
--- With it --------------------------------------------------------------------------------------------
+-- With it ----------------------------------------------------------------------------------------
 
 local n_submitted = 0
 
@@ -88,7 +88,7 @@ local function measure_drain()
     ngx.print(core.monotime() - began_at)
 end
 
--- The rest -------------------------------------------------------------------------------------------
+-- The rest ---------------------------------------------------------------------------------------
 
 -- A text as long as is asked for.
 local function bare()

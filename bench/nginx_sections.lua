@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- Measures batch inside of a real nginx (bench/nginx.conf): its HTTP API beside a bare answer in Lua,
--- its draining beside light threads that fetch the same pages without it, and its memory. Each round
--- of draining has an nginx and a store of its own, so that nothing of the other side is there.
+-- Measures batch inside of a real nginx (bench/nginx.conf): its HTTP API beside a bare answer in
+-- Lua, its draining beside light threads that fetch the same pages without it, and its memory. Each
+-- round of draining has an nginx and a store of its own, so that nothing is left of the other side.
 
 local cqueues = require "cqueues"
 local report = require "report"
@@ -111,7 +111,8 @@ local function status(folder)
         local path = "/api/v1/batches/" .. get(nginx, "/submit?n=" .. n_targets)
         path = path .. (n_targets > 1 and "?results=false" or "")
         local n_bytes = #get(nginx, path)
-        report.row("nginx", ("%d of %d bytes"):format(n_targets, n_bytes), report.compare(function()
+        local name = ("targets: %d, bytes: %d"):format(n_targets, n_bytes)
+        report.row("nginx", name, report.compare(function()
             return load(nginx, path)
         end, function()
             return load(nginx, "/bare?len=" .. n_bytes)
@@ -122,7 +123,8 @@ end
 
 -- --- draining ---
 
-local DRAIN, FETCH = ("/drain?jobs=%d&n=%%d"):format(N_JOBS), ("/fetch?jobs=%d&n=%%d"):format(N_JOBS)
+local DRAIN = ("/drain?jobs=%d&n=%%d"):format(N_JOBS)
+local FETCH = ("/fetch?jobs=%d&n=%%d"):format(N_JOBS)
 
 -- Targets a second, of a fresh nginx.
 local function rate(folder, path, fields)

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EACH_BYTE UINT64_C(0x0101010101010101)
+
 enum { MAX_DIGITS = 17 };  // enough for every double to be read back
 
 struct member {
@@ -308,10 +310,31 @@ static const char needed_escapes[256] = {
     'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', ['"'] = '"', ['\\'] = '\\',
 };
 
+// A word has a bit set if one of its bytes is zero, or is below n.
+static uint64_t with_zero(uint64_t word) {
+    return (word - EACH_BYTE) & ~word & EACH_BYTE * 0x80;
+}
+
+static uint64_t with_below(uint64_t word, unsigned char n) {
+    return (word - EACH_BYTE * n) & ~word & EACH_BYTE * 0x80;
+}
+
+// How many of the bytes, counted in eights, need no such escape from here on.
+static size_t literal_run(const char *bytes, size_t len) {
+    size_t run = 0;
+    for (uint64_t word; len - run >= sizeof word; run += sizeof word) {
+        memcpy(&word, bytes + run, sizeof word);
+        if (with_below(word, ' ') | with_zero(word ^ EACH_BYTE * '"') |
+            with_zero(word ^ EACH_BYTE * '\\'))
+            break;
+    }
+    return run;
+}
+
 void json_text(struct buffer *out, const char *bytes, size_t len) {
     add_byte(out, '"');
     for (size_t i = 0; i < len;) {
-        size_t run = 0;
+        size_t run = literal_run(bytes + i, len - i);
         while (i + run < len && !needed_escapes[(unsigned char)bytes[i + run]])
             run++;
         buffer_add(out, bytes + i, run);

@@ -19,8 +19,9 @@ int lreading_run(lua_State *L, struct reading *reading, lua_CFunction push) {
         return largs_refuse(L, status, fault.text);
     int failed = lua_pcall(L, n_arguments, LUA_MULTRET, 0);
     bool has_sentence = reading->status != STATUS_NOT_FOUND && reading->status != STATUS_EXPIRED;
-    fault_set(&fault, reading->status, "%s",
-              has_sentence ? reading->store->fault.text : status_message(reading->status));
+    if (reading->status)
+        fault_set(&fault, reading->status, "%s",
+                  has_sentence ? reading->store->fault.text : status_message(reading->status));
     runner_end_read(reading->runner, reading->store);
     buffer_fini(&reading->text);
     if (failed)

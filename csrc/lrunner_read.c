@@ -40,6 +40,7 @@ static int push_status(lua_State *L) {
         return 0;
     lrows_push_job(L, &job);
     reading->range.job_key = job.key;
+    reading->range.targets_total = job.targets_total;
     reading->next_idx = job.targets_done;
     reading->next_attempts = job.attempts;
     reading->status = reading->store->ops->list_targets(reading->store, &reading->range, &cursor);

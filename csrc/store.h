@@ -96,10 +96,11 @@ struct job_filter {
 
 struct target_range {
     int64_t job_key;
-    int64_t from;       // first idx
-    int64_t limit;      // at most so many rows
-    bool has_outcomes;  // only those with an outcome, else also the pending ones
-    bool has_content;   // whether results are read
+    int64_t from;           // first idx
+    int64_t limit;          // at most so many rows
+    bool has_outcomes;      // only those with an outcome, else also the pending ones
+    bool has_content;       // whether results are read
+    int64_t targets_total;  // of the job, for the pending ones
 };
 
 // Jobs that fail all at once.

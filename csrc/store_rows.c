@@ -75,17 +75,13 @@ int sqlite_list_jobs(struct store *store, const struct job_filter *filter,
 }
 
 // Has the cursor give targets without an outcome, too.
-static int add_pending(struct store_cursor *cursor, const struct target_range *range) {
-    int64_t total;
-    int status = sqlite_number(cursor->sqlite, SQL_COUNT_TARGETS, &total, "i", range->job_key);
-    if (status && status != STATUS_NOTHING)
-        return status;
+static void add_pending(struct store_cursor *cursor, const struct target_range *range) {
+    int64_t total = range->targets_total;
     cursor->has_pending = true;
     cursor->job_key = range->job_key;
     cursor->idx = range->from;
     cursor->outcome_idx = -1;
     cursor->end_idx = total - range->from < range->limit ? total : range->from + range->limit;
-    return STATUS_OK;
 }
 
 int sqlite_list_targets(struct store *store, const struct target_range *range,
@@ -98,7 +94,9 @@ int sqlite_list_targets(struct store *store, const struct target_range *range,
     sqlite3_bind_int64(statement, 2, range->from);
     sqlite3_bind_int64(statement, 3, range->limit);
     sqlite3_bind_int(statement, 4, range->has_content);
-    return range->has_outcomes ? STATUS_OK : add_pending(*out_cursor, range);
+    if (!range->has_outcomes)
+        add_pending(*out_cursor, range);
+    return STATUS_OK;
 }
 
 int sqlite_list_changes(struct store *store, int64_t after_seq, int64_t limit,

@@ -210,8 +210,6 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
 
     [SQL_READ_INPUTS] = CHUNK_OF_TARGET,
     [SQL_FIND_INPUT] = CHUNK_OF_TARGET,
-    [SQL_COUNT_TARGETS] = "select targets_total from job\n"
-                          "where key = ?1",
     [SQL_LIST_JOBS] = LIST_JOBS("job", "true"),
     [SQL_LIST_JOBS_OF_CALLER] = LIST_JOBS("job", "caller = ?1"),
     [SQL_LIST_ENDED] = LIST_JOBS("job", "finished_at is not null and status = ?2"),

@@ -181,8 +181,12 @@ static int sqlite_begin_read(struct store *store) {
 
 static void sqlite_end_read(struct store *store) {
     struct sqlite *sqlite = (struct sqlite *)store;
+    struct fault said = store->fault;  // what the reader is told
     sqlite_cursor_close(sqlite->cursor);
-    sqlite_rollback(store);
+    if (sqlite_commit(store)) {  // cheaper than a rollback
+        store->fault = said;
+        sqlite_rollback(store);
+    }
 }
 
 static int sqlite_data_version(struct store *store, int64_t *out_version) {

@@ -154,6 +154,19 @@ function methods:read_json(id, options)
         options.outcomes)
 end
 
+--- Reads a job and some of its targets as one JSON text; renews the lease.
+-- @tparam string id
+-- @tparam table options `caller`, `from`, `limit`, `results` as for `read_json`
+-- @treturn[1] string an object of `job`, `targets` (fewer than wanted when they are large) and
+-- `next` (the idx behind the last of them, null at the job's end)
+-- @treturn[2] nil
+-- @treturn[2] string the sentence
+-- @treturn[2] string `not_found`, `expired` or `store`
+function methods:page_json(id, options)
+    return self._handle:page_json(id, options.caller, options.from, options.limit,
+        options.results)
+end
+
 --- Lists jobs as JSON, newest first.
 -- @tparam table filter as for `jobs`
 -- @treturn[1] {string,...} texts

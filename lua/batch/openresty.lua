@@ -239,14 +239,13 @@ end
 local function serve(options)
     check_answering "serve"
     options = options or {}
-    local prefix = (options.prefix or ""):gsub("/+$", "")
-    local api = here:api {
-        identify = identify, prefix = prefix, max_body = options.max_body or DEFAULT_MAX_BODY,
-        settings = here.fields, is_shared = true,
-    }
+    local prefix = options.prefix or ""
+    if prefix:sub(-1) == "/" then
+        prefix = prefix:gsub("/+$", "")
+    end
+    local api = here:api(identify, prefix, options.max_body or DEFAULT_MAX_BODY)
     here:tend()
-    local request = exchange.request(prefix)
-    request.identify = options.caller or local_caller
+    local request = exchange.request(prefix, options.caller or local_caller)
     exchange.respond(request, api:handle(request), here.fields.log)
 end
 

@@ -103,7 +103,7 @@ static void test_lists(void) {
     insert_many('b');
     for (int idx = 0; idx < 9; idx++)
         put(key, idx, idx == 4 ? NULL : "x", false, &status);
-    struct target_range range = {key, 0, INT64_MAX, false, true};
+    struct target_range range = {key, 0, INT64_MAX, false, true, MANY};
     CHECK("all targets are listed", count_right(&range, 'a') == MANY);
     range.from = 6;
     CHECK("from one on", count_right(&range, 'a') == MANY - 6);
@@ -154,7 +154,7 @@ static void test_clearing(void) {
         n_steps++;
     commit();
     CHECK("its rows go some at a time", count == 1 && n_steps >= MANY / 100);
-    struct target_range range = {key + 1, 0, INT64_MAX, false, true};
+    struct target_range range = {key + 1, 0, INT64_MAX, false, true, MANY};
     CHECK("those of another stay", count_right(&range, 'b') == MANY);
     close_store();
 }

@@ -60,6 +60,9 @@ local hints = {
     store_full = "nothing of this was stored; try again when there is room on the disk",
 }
 
+-- Shared by the answers that have no others: hosts only read them.
+local USUAL_HEADERS = { ["content-type"] = "application/json", ["cache-control"] = "no-store" }
+
 local function copy(headers)
     local twin = {}
     for name, value in pairs(headers or {}) do
@@ -74,10 +77,13 @@ end
 -- @tparam[opt] table headers
 -- @treturn table response
 local function answer(status, text, headers)
-    headers = copy(headers)
-    headers["content-type"] = "application/json"
-    headers["cache-control"] = "no-store"
-    return { status = status, headers = headers, body = text .. "\n" }
+    if headers then
+        headers = copy(headers)
+        for name, value in pairs(USUAL_HEADERS) do
+            headers[name] = value
+        end
+    end
+    return { status = status, headers = headers or USUAL_HEADERS, body = text .. "\n" }
 end
 
 --- An error.

@@ -163,18 +163,17 @@ local function read(api, request, context)
             return answers.refusal("closing", answers.CLOSING)
         end
     end
+    local text
     if page then
-        page, message, code = api.runner:read_json(context.id, {
+        text, message, code = api.runner:page_json(context.id, {
             caller = context.caller, from = query.from, limit = query.limit,
             results = query.results,
         })
     end
-    if not page then
+    if not text then
         return answers.runner_refusal(message, code)
     end
-    local next_idx = page.next < page.targets_total and ("%d"):format(page.next) or "null"
-    return answers.answer(200, ('{"job":%s,"targets":[%s],"next":%s}'):format(page.job,
-        table.concat(page.targets, ","), next_idx))
+    return answers.answer(200, text)
 end
 
 local function already_finished(status)

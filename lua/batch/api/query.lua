@@ -9,6 +9,10 @@ local answers = require "batch.api.answers"
 local MAX_COUNT = 2 ^ 53
 local ID_LENGTH = 36
 
+local function decode_byte(digits)
+    return string.char(tonumber(digits, 16))
+end
+
 --- Decodes what is percent-encoded; a percent sign that begins nothing stays one.
 -- @tparam string text
 -- @tparam[opt] boolean is_query whether + is a space
@@ -17,14 +21,17 @@ local function decode(text, is_query)
     if is_query then
         text = text:gsub("+", " ")
     end
-    return (text:gsub("%%(%x%x)", function(digits)
-        return string.char(tonumber(digits, 16))
-    end))
+    return text:find("%", 1, true) and text:gsub("%%(%x%x)", decode_byte) or text
 end
 
+local NOTHING = {}
+
 local function parse(text)
+    if not text then
+        return NOTHING
+    end
     local given = {}
-    for pair in (text or ""):gmatch "[^&]+" do
+    for pair in text:gmatch "[^&]+" do
         local name, value = pair:match "^([^=]*)=?(.*)$"
         name = decode(name, true)
         if given[name] == nil then

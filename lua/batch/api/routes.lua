@@ -127,6 +127,8 @@ local routes = {
 -- In the order in which Allow names them.
 local METHODS = { "GET", "POST", "DELETE" }
 
+local BELOW = "/v1/batches/" -- where ids stand
+
 local by_path, is_method = {}, {}
 for _, method in ipairs(METHODS) do
     is_method[method] = true
@@ -148,11 +150,15 @@ end
 -- @treturn[1] ?string the id in it, percent-encoded
 -- @treturn[2] nil
 local function find(path)
-    local id, rest = path:match "^/v1/batches/([^/]+)(.*)$"
-    if id then
-        return by_path["/v1/batches/ID" .. rest], id
+    if path:sub(1, #BELOW) ~= BELOW then
+        return by_path[path]
     end
-    return by_path[path]
+    local id_at = #BELOW + 1
+    local rest_at = path:find("/", id_at, true) or #path + 1
+    if rest_at == id_at then
+        return nil
+    end
+    return by_path[BELOW .. "ID" .. path:sub(rest_at)], path:sub(id_at, rest_at - 1)
 end
 
 --- What a route does by a method.

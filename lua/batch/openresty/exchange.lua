@@ -8,22 +8,20 @@ local function escape(byte)
     return ("%%%02X"):format(byte:byte())
 end
 
+local ESCAPED = "[%%?#%c\128-\255 ]"
+
 -- The normalised path below the prefix, encoded again.
 local function path_below(prefix)
     local path = ngx.var.uri
     if path:sub(1, #prefix) == prefix then
         path = path:sub(#prefix + 1)
     end
-    return (path:gsub("[%%?#%c\128-\255 ]", escape))
+    return path:find(ESCAPED) and path:gsub(ESCAPED, escape) or path
 end
 
-local function header_reader()
-    local headers
-    return function(name)
-        headers = headers or ngx.req.get_headers(0)
-        local value = headers[name]
-        return type(value) == "table" and table.concat(value, ", ") or value
-    end
+local function header(name)
+    local value = ngx.req.get_headers(0)[name]
+    return type(value) == "table" and table.concat(value, ", ") or value
 end
 
 -- A body that nginx has put into a file, because it was larger than client_body_buffer_size.
@@ -66,6 +64,10 @@ end
 -- Works where lua_check_client_abort is on; else a client that left is noticed by writing to it.
 -- A stream is over with its client; whoever waits before answering looks at is_gone.
 local function watch_client(self)
+    if self.is_watched then
+        return
+    end
+    self.is_watched = true
     ngx.on_abort(function()
         self.has_left = true
         if self.stream then
@@ -75,16 +77,33 @@ local function watch_client(self)
     end)
 end
 
+local function new_is_gone(self)
+    watch_client(self)
+    self.is_gone = function() return self.has_left end
+    return self.is_gone
+end
+
+local shared = { header = header, read_body = read_body }
+local metatable = {}
+
+-- Who asks for is_gone is about to wait. Made only then, as the watch is: most requests are
+-- answered at once, and LuaJIT compiles no function that makes another.
+function metatable.__index(self, name)
+    return name == "is_gone" and new_is_gone(self) or shared[name]
+end
+
 --- Makes the table of the request that is being answered.
 -- @tparam string prefix what stands before the API's own addresses
+-- @tparam function identify who calls: the caller's name and class
 -- @treturn table request
-local function request(prefix)
-    local self = {
+local function request(prefix, identify)
+    local self = setmetatable({
         method = ngx.req.get_method(), path = path_below(prefix), query = ngx.var.args,
-        header = header_reader(), read_body = read_body, peer = ngx.var.remote_addr,
-    }
-    self.is_gone = function() return self.has_left end
-    watch_client(self)
+        identify = identify,
+    }, metatable)
+    if self.method ~= "GET" then
+        watch_client(self) -- what writes waits for the store
+    end
     return self
 end
 
@@ -140,6 +159,7 @@ local function respond(request_, response, log)
         return send_text(request_, response)
     end
     request_.stream = response
+    watch_client(request_)
     local is_fine, raised = xpcall(send_stream, traceback, response)
     finish(response)
     if not is_fine then

@@ -185,15 +185,20 @@ function methods:tend()
     end
 end
 
---- The API below a prefix.
--- @tparam table parts as for `batch.api`
+--- The API below a prefix, made once.
+-- @tparam function identify as for `batch.api`, like the others: the same at each call
+-- @tparam string prefix
+-- @tparam integer max_body
 -- @treturn api
-function methods:api(parts)
-    local key = parts.prefix .. " " .. parts.max_body
+function methods:api(identify, prefix, max_body)
+    local key = prefix .. " " .. max_body
     if self.apis[key] then
         return self.apis[key]
     end
-    local made = api.new(parts)
+    local made = api.new {
+        identify = identify, prefix = prefix, max_body = max_body, settings = self.fields,
+        is_shared = true,
+    }
     if self.runner then
         made:attach(self.runner, self.notifier)
     else
