@@ -81,6 +81,7 @@ describe("http.decode", function()
             { "utf-8", "caf\xe9!", "caf\u{fffd}!" },
             { "utf-8", "\xed\xa0\x80", nil },
             { "utf-8", "\xc0\xaf", nil },
+            { "utf-8", "a\xf4\x90\x80\x80", "a" .. ("\u{fffd}"):rep(4) },
             { "shift_jis", "\x81\n", "\u{fffd}\n" },
             { "euc-jp", "\xc6<b>", "\u{fffd}<b>" },
             { "utf-16le", "abc", nil },
