@@ -278,9 +278,11 @@ void json_end_object(struct json *json, size_t mark) {
     if (out->is_broken)
         return;
     size_t count = (json->members.len - mark) / sizeof(struct member);
-    struct member *members = (struct member *)(void *)(json->members.bytes + mark);
-    if (count > 1 && !measure_members(members, count, out->len))
-        sort_members(json, members, count);
+    if (count > 1) {
+        struct member *members = (struct member *)(void *)(json->members.bytes + mark);
+        if (!measure_members(members, count, out->len))
+            sort_members(json, members, count);
+    }
     json->members.len = mark;
     add_byte(out, '}');
 }
@@ -292,6 +294,7 @@ void json_comma(struct buffer *out) {
 }
 
 void json_string(struct buffer *out, const char *bytes, size_t len) {
+    bytes = len ? bytes : "";  // no bytes may lie nowhere
     size_t run = plain_run(bytes, len);
     char *place = buffer_reserve(out, run + 2);
     if (!place)

@@ -292,11 +292,12 @@ static bool end_keys(struct check *check, size_t mark) {
     if (count == 0)
         return true;
     const struct key *keys = (const struct key *)(void *)(check->keys.bytes + mark);
+    const char *names = check->names.bytes ? check->names.bytes : "";  // all may be empty
     struct span few[FEW_KEYS], *spans = few;
     if (count > FEW_KEYS && !(spans = malloc(count * sizeof *spans)))
         return refuse(check, "there is no memory to check it");
     for (size_t i = 0; i < count; i++)
-        spans[i] = (struct span){check->names.bytes + keys[i].at, keys[i].len};
+        spans[i] = (struct span){names + keys[i].at, keys[i].len};
     check->names.len = keys[0].at;
     bool is_refused = has_twin(spans, count);
     if (spans != few)
