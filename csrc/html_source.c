@@ -46,25 +46,46 @@ static bool is_space(char byte) {
            (byte == ' ' || byte == '\n' || byte == '\t' || byte == '\f' || byte == '\r');
 }
 
-// Returns the place of the tag's end, and where its attributes become too many, or NULL. An
-// attribute is what follows white space outside of quotes.
+// Where in a tag a byte stands, as far as the tag's end depends on it.
+enum part { TAG_NAME, GAP, NAME, AFTER_NAME, BEFORE_VALUE, VALUE };
+
+// The part that a byte belongs to which is no quote before a value. What stands where no name may
+// is one all the same: quotes mean nothing in it.
+static enum part next_part(enum part part, char byte) {
+    bool ends_name = is_space(byte) || byte == '/';
+    switch (part) {
+    case TAG_NAME:
+        return ends_name ? GAP : TAG_NAME;
+    case GAP:
+        return ends_name ? GAP : NAME;
+    case BEFORE_VALUE:
+        return is_space(byte) ? BEFORE_VALUE : VALUE;
+    case VALUE:
+        return is_space(byte) ? GAP : VALUE;
+    default:
+        if (byte == '=' || byte == '/')
+            return byte == '=' ? BEFORE_VALUE : GAP;
+        return is_space(byte) ? AFTER_NAME : NAME;
+    }
+}
+
+// Takes the place behind a tag's "<". Returns the place of its end, and where its attributes become
+// too many, or NULL.
 static const char *skip_tag(const char *at, const char *stop, const char **out_excess) {
     unsigned n_attributes = 0;
-    char last = 0;  // of what is no white space
-    bool was_gap = false;
+    enum part part = TAG_NAME;
     *out_excess = NULL;
-    for (; at < stop && *at != '>'; at++) {
-        char byte = *at;
-        bool is_gap = is_space(byte) || byte == '/';
-        if ((byte == '"' || byte == '\'') && last == '=') {
-            at = memchr(at + 1, byte, (size_t)(stop - at - 1));
+    for (at += at < stop && *at == '/'; at < stop && *at != '>'; at++) {
+        enum part last = part;
+        part = next_part(part, *at);
+        if (last == BEFORE_VALUE && (*at == '"' || *at == '\'')) {
+            at = memchr(at + 1, *at, (size_t)(stop - at - 1));
             if (!at)
                 return stop;
-        } else if (is_gap && !was_gap && last != '=' && ++n_attributes == MAX_ATTRIBUTES) {
-            *out_excess = at;
+            part = GAP;
+        } else if (part == NAME && last != NAME && ++n_attributes == MAX_ATTRIBUTES) {
+            *out_excess = at - (is_space(at[-1]) || at[-1] == '/');
         }
-        was_gap = is_gap;
-        last = is_space(byte) ? last : byte;
     }
     return at;
 }
@@ -131,6 +152,68 @@ static const char *end_of_unseen(const char *tag, const char *inside, const char
     return is_tag(tag, stop, "<style") ? end_of_style(inside, stop) : NULL;
 }
 
+// What is no element and no text: the place of its end, stop if there is none, NULL where something
+// else begins.
+static const char *end_of_comment(const char *at, const char *stop) {
+    const char *end = NULL;
+    if (stop - at < 2 || !strchr("!?/", at[1]) || !at[1])
+        return NULL;
+    if (begins_with(at, stop, "<!--")) {
+        end = memmem(at + 2, (size_t)(stop - at - 2), "-->", 3);
+        return end ? end + 2 : stop;
+    }
+    if (at[1] == '/' && stop - at > 2 && isalpha((unsigned char)at[2]))
+        return NULL;
+    // Whatever it should have been, it is passed over; only in SVG a CDATA section may be one.
+    end = memchr(at, '>', (size_t)(stop - at));
+    bool is_section = end && begins_with(at, stop, "<![CDATA[") && memcmp(end - 2, "]]", 2) != 0;
+    return end && !is_section ? end : stop;
+}
+
+// What may lie in a picture or formula without changing how the rest is read.
+enum tame { WILD, BOX, LEAF };  // a leaf holds text alone
+
+static enum tame find_tame(const char *name, const char *stop) {
+    static const char boxes[] = " a g path rect circle ellipse line polyline polygon use defs stop "
+                                "text tspan symbol mask clippath lineargradient radialgradient "
+                                "math mrow mfrac msup msub msubsup msqrt mover munder mspace ";
+    static const char leaves[] = " title desc style mi mo mn ";
+    char word[20] = " ";
+    size_t len = 1;
+    for (; name < stop && isalnum((unsigned char)*name) && len + 2 < sizeof word; name++)
+        word[len++] = (char)tolower((unsigned char)*name);
+    if (name == stop || !(is_space(*name) || *name == '>' || *name == '/'))
+        return WILD;
+    word[len] = ' ';
+    word[len + 1] = '\0';
+    return strstr(boxes, word) ? BOX : strstr(leaves, word) ? LEAF : WILD;
+}
+
+// In pictures and formulas scripts, styles and titles follow rules of their own, and what does not
+// belong there ends them. Returns the place of the end of one that has nothing of the kind; else
+// stop: from there on nothing may go.
+static const char *end_of_foreign(const char *tag, const char *inside, const char *stop) {
+    const char *end = is_tag(tag, stop, "<svg") ? "</svg" : "</math", *excess;
+    bool is_in_leaf = inside[-1] == '/';  // or closed by itself: that is not looked into
+    for (const char *at = inside; at < stop && (at = memchr(at, '<', (size_t)(stop - at)));) {
+        bool is_end = at + 1 < stop && at[1] == '/';
+        if (!is_in_leaf && is_tag(at, stop, end))
+            return at;
+        enum tame tame = find_tame(at + 1 + is_end, stop);
+        if (begins_with(at, stop, "<!--") && !is_in_leaf) {
+            at = end_of_comment(at, stop);
+            continue;
+        }
+        if (tame == WILD || (is_in_leaf && !is_end))
+            return stop;
+        is_in_leaf = tame == LEAF && !is_end;
+        at = skip_tag(at + 1, stop, &excess);
+        if (is_in_leaf && at[-1] == '/')
+            return stop;
+    }
+    return stop;
+}
+
 // Goes on behind a tag, without what need not be seen of it and in it.
 static const char *lighten_tag(struct cutter *cutter, const char *tag) {
     const char *stop = cutter->stop, *excess;
@@ -139,6 +222,8 @@ static const char *lighten_tag(struct cutter *cutter, const char *tag) {
         cut(cutter, excess, at);
     if (at == stop)
         return stop;
+    if (is_tag(tag, stop, "<svg") || is_tag(tag, stop, "<math"))
+        return end_of_foreign(tag, at, stop);
     const char *end = end_of_unseen(tag, at + 1, stop);
     if (end)
         cut(cutter, at + 1, end);
@@ -150,17 +235,15 @@ static const char *lighten_tag(struct cutter *cutter, const char *tag) {
 static void lighten(struct cutter *cutter) {
     const char *stop = cutter->stop, *at = cutter->text;
     while (at < stop && (at = memchr(at, '<', (size_t)(stop - at)))) {
+        const char *end = end_of_comment(at, stop);
         bool is_end = at + 1 < stop && at[1] == '/';
         const char *name = at + 1 + is_end;
-        if (begins_with(at, stop, "<!--")) {
-            at = memmem(at + 2, (size_t)(stop - at - 2), "-->", 3);
-            if (!at)
-                return;
-        } else if (name < stop && isalpha((unsigned char)*name)) {
+        if (end)
+            at = end;
+        else if (name < stop && isalpha((unsigned char)*name))
             at = lighten_tag(cutter, at);
-        } else {
+        else
             at++;  // a mere sign
-        }
     }
 }
 

@@ -33,6 +33,10 @@ static void check_insides(void) {
     check_light("a<script></script>b", "a<script>if (1 < 2) f('</p>')</script>b");
     check_light("<SCRIPT src='x>y'></Script >b", "<SCRIPT src='x>y'>f()</Script >b");
     check_light("<style></style>x<script></script>", "<style>p{}</style>x<script>1</script>");
+    check_light("<b a = '><title>'><style></style>", "<b a = '><title>'><style>p{}</style>");
+    check_light("<!doctype html><style></style>", "<!doctype html><style>p{}</style>");
+    check_light("<svg a='/'><g><!-- < --><title>x</title><path d=1 /></g></svg><script></script>",
+                "<svg a='/'><g><!-- < --><title>x</title><path d=1 /></g></svg><script>1</script>");
 }
 
 static void check_doubts(void) {
@@ -50,6 +54,16 @@ static void check_doubts(void) {
     check_as_it_is("<p title=\"<script>\">text</p></script>");
     check_as_it_is("<xmp><script>f()</script></xmp>");
     check_as_it_is("<plaintext><style>p{}</style>");
+    check_as_it_is("<b=\"><title>\"><script>text</script>");
+    check_as_it_is("<b =\"><title>\"><script>text</script>");
+    check_as_it_is("<b a=b=\"><title>\"><script>text</script>");
+    check_as_it_is("</<style>text</style>");
+    check_as_it_is("<!<style>text</style>");
+    check_as_it_is("<?<script>text</script>");
+    check_as_it_is("<svg><![CDATA[ > <style> ]]> text </style>");
+    check_as_it_is("<svg><script/>text</svg><script></script>");
+    check_as_it_is("<svg><title><!-- </title><style> -->text</style>");
+    check_as_it_is("<math><mi><p>text</math><script/>text</script>");
 }
 
 static void check_excess_attributes(void) {
