@@ -10,6 +10,7 @@ LUA ?= 5.4
 CFLAGS ?= -O2 -g
 PREFIX ?= /usr/local
 DESTDIR ?=
+SECONDS_EACH ?= 60
 
 # 5.4, lua5.4 and /usr/bin/lua5.4 all name the same Lua.
 FLAVOUR := $(patsubst lua%,%,$(notdir $(LUA)))
@@ -22,10 +23,12 @@ LUA_VERSION := $(FLAVOUR:jit=5.1)
 LUA_INCDIR ?=
 LUA_CFLAGS = $(if $(LUA_INCDIR),-I$(LUA_INCDIR),$(shell pkg-config --cflags $(LUA_NAME)))
 
-# VARIANT is asan, tsan or cover for the builds that watch themselves; see the targets of that name.
+# VARIANT is asan, fuzz, tsan or cover for the builds that watch themselves; see the targets of that name.
 VARIANT ?=
 BUILD := build/$(VARIANT:%=%-)$(LUA_NAME)
 asan_FLAGS := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer
+fuzz_FLAGS := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer
 tsan_FLAGS := -O1 -fsanitize=thread -fno-omit-frame-pointer
 cover_FLAGS := -O0 --coverage -fprofile-update=atomic
@@ -44,7 +47,8 @@ LUA_OBJECTS := $(filter $(BUILD)/obj/l%.o,$(OBJECTS))
 C_OBJECTS := $(filter-out $(LUA_OBJECTS),$(OBJECTS))
 C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/%,$(wildcard spec/c/*_test.c))
 C_EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
-C_FILES = $(wildcard csrc/*.[ch] spec/c/*.[ch] bench/*.[ch] examples/*.c)
+C_FILES = $(wildcard csrc/*.[ch] spec/c/*.[ch] spec/fuzz/*.c spec/fuzz/host/*.[ch] bench/*.[ch] \
+	examples/*.c)
 LUA_FILES = $(shell find lua -name '*.lua')
 
 CORE := $(BUILD)/batch/core.so
@@ -52,6 +56,10 @@ LAUNCHER := $(BUILD)/bin/luabatch
 LIBRARY := $(BUILD)/libbatch.a
 FLOOR := $(BUILD)/bench/floor
 BENCH_PROGRAMS := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
+FUZZED_C := $(patsubst spec/fuzz/%.c,%,$(wildcard spec/fuzz/*.c))
+FUZZED_LUA := $(patsubst spec/fuzz/%.lua,%,$(wildcard spec/fuzz/*.lua))
+REPLAYS := $(FUZZED_C:%=$(BUILD)/spec/fuzz/%)
+FUZZERS := $(addprefix $(BUILD)/fuzz/,$(FUZZED_C) $(FUZZED_LUA))
 WATCHED_LUA := $(BUILD)/bin/$(LUA_NAME)
 
 # lua-http is packaged for Lua 5.1 to 5.3 and some of its parts for 5.1 and 5.2 alone, but all are
@@ -114,13 +122,13 @@ MAKEFLAGS += --no-print-directory
 
 .DELETE_ON_ERROR:
 .PHONY: all library c-tests c-examples run test openresty env install uninstall layers lint asan \
-	tsan cover bench docs clean help FORCE
+	tsan cover fuzz fuzzers bench docs clean help FORCE
 
 all: $(CORE) $(LAUNCHER) ## build the module and luabatch (LUA=5.4, luajit or 5.3; V=1 shows the commands)
 
 library: $(LIBRARY) ## build the C core alone, without Lua, as libbatch.a
 
-c-tests: $(C_TESTS)
+c-tests: $(C_TESTS) $(REPLAYS)
 	@:
 
 c-examples: $(C_EXAMPLES)
@@ -151,6 +159,24 @@ $(BUILD)/spec/%: spec/c/%.c $(LIBRARY)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $< $(LIBRARY) $(LDFLAGS) $(LIBS)
 
+$(BUILD)/spec/fuzz/%: spec/fuzz/%.c spec/fuzz/host/replay.c $(LIBRARY)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $(filter %.c,$^) $(LIBRARY) $(LDFLAGS) $(LIBS)
+
+FUZZ_LINK = -fsanitize=fuzzer $(LDFLAGS) $(LIBS)
+
+$(BUILD)/fuzz/%: spec/fuzz/%.c spec/fuzz/host/drive.c $(LIBRARY)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(C_FLAGS) -Icsrc -MMD -MP -o $@ $(filter %.c,$^) $(LIBRARY) $(FUZZ_LINK)
+
+$(BUILD)/fuzz/%: spec/fuzz/%.lua spec/fuzz/host/lua.c spec/fuzz/host/drive.c $(OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(C_FLAGS) $(LUA_CFLAGS) -Icsrc '-DFUZZ_LUA="$<"' -MMD -MP -rdynamic -o $@ \
+		$(filter %.c %.o,$^) $(shell pkg-config --libs $(LUA_NAME)) $(FUZZ_LINK)
+
 $(BUILD)/examples/%: examples/%.c $(LIBRARY)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -167,7 +193,8 @@ $(LAUNCHER): FORCE
 	@$(call launcher,$(CURDIR)/lua,$(CURDIR)/$(BUILD)) >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else chmod 755 $@.new && mv $@.new $@; fi
 
--include $(OBJECTS:.o=.d) $(addsuffix .d,$(C_TESTS) $(C_EXAMPLES) $(BENCH_PROGRAMS))
+-include $(OBJECTS:.o=.d) $(addsuffix .d,$(C_TESTS) $(REPLAYS) $(FUZZERS) $(C_EXAMPLES) \
+	$(BENCH_PROGRAMS))
 
 run: ## fetch an example site served on loopback, or with URLS=FILE your own list
 	$(INSTALL_DEPS) build run
@@ -269,6 +296,16 @@ covered: all c-tests c-examples
 	@$(HERE) .ci/test $(call quote,$(ONLY))
 	@gcovr --root . --filter csrc/ --object-directory $(BUILD)/obj $(BUILD)/obj
 	@echo "lines of Lua are not measured: Debian has no package of LuaCov"
+
+fuzz: ## try made-up inputs on all that reads them, a minute each (SECONDS_EACH=N, ONLY=WORD)
+	$(INSTALL_DEPS) build run fuzz
+	@$(MAKE) all
+	@$(MAKE) fuzzers VARIANT=fuzz CC=clang CFLAGS=-g
+	@$(HERE) SECONDS_EACH=$(SECONDS_EACH) .ci/fuzz build/fuzz-$(LUA_NAME)/fuzz \
+		$(call quote,$(ONLY))
+
+fuzzers: $(FUZZERS)
+	@:
 
 bench: ## measure speed and memory beside the bare floor of SQLite (BENCH_QUICK=1, BENCH_JSON=FILE)
 	@LUA="$(LUA_NAME) luajit" .ci/install build run bench openresty
