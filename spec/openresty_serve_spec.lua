@@ -198,7 +198,7 @@ describe("nginx", function()
         end
         web.together(all)
         assert.same(500, n_told)
-        assert.is_true(slowest < 0.1 * SLOWNESS, "an answer took " .. slowest .. " s")
+        assert.is_true(slowest < 0.5 * SLOWNESS, "an answer took " .. slowest .. " s")
         assert.same({}, server:complaints())
     end)
 

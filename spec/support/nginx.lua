@@ -117,8 +117,10 @@ local n_servers = 0
 local function launch(parts)
     check_build()
     n_servers = n_servers + 1
-    local self = setmetatable({ folder = fresh.path("nginx" .. n_servers), port = free_port() },
-        Nginx)
+    local self = setmetatable({
+        folder = fresh.path("nginx" .. n_servers), port = free_port(),
+        masters = {}, -- all that were seen
+    }, Nginx)
     os.execute("mkdir -m 755 " .. self.folder)
     self:configure(parts)
     local values = { folder = self.folder, variables = variables(), program = PROGRAM }
@@ -165,7 +167,11 @@ end
 
 --- The process that rules now: of an upgrade, the new one.
 function Nginx:master()
-    return tonumber(read(self.folder .. "/nginx.pid"))
+    local pid = tonumber(read(self.folder .. "/nginx.pid"))
+    if pid then
+        self.masters[pid] = true
+    end
+    return pid
 end
 
 --- The processes below the master, other than a new master of an upgrade.
@@ -228,15 +234,17 @@ function Nginx:finish(signal, seconds)
     return self:master() == nil, cqueues.monotime() - began_at
 end
 
--- The masters and their workers, as long as they live.
+-- The masters that still live, and their workers. What has another command line is none of ours.
 local function all_pids(self)
     local pids = {}
-    for _, name in ipairs { "nginx.pid", "nginx.pid.oldbin" } do
-        local master = tonumber(read(self.folder .. "/" .. name))
-        for _, pid in ipairs(master and children_of(master) or {}) do
-            pids[#pids + 1] = pid
+    self:master()
+    for master in pairs(self.masters) do
+        if read(("/proc/%d/cmdline"):format(master)):find(self.folder, 1, true) then
+            for _, pid in ipairs(children_of(master)) do
+                pids[#pids + 1] = pid
+            end
+            pids[#pids + 1] = master
         end
-        pids[#pids + 1] = master
     end
     return pids
 end
@@ -254,7 +262,12 @@ function Nginx:close()
         return
     end
     local pids = all_pids(self)
-    self.pipe:close() -- the shell sends TERM
+    for _, pid in ipairs(pids) do
+        if self.masters[pid] then
+            send_signal("TERM", pid)
+        end
+    end
+    self.pipe:close()
     self.pipe = nil
     local give_up_at = cqueues.monotime() + 5 * SLOWNESS
     for _, pid in ipairs(pids) do
