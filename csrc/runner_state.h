@@ -105,7 +105,7 @@ struct runner {
     int64_t known_bytes;  // in the store, when last counted
     int64_t bytes_since;  // stored by this runner since
     int64_t counted_at_us;
-    int64_t evict_above;  // bytes at which eviction is worth a try
+    int64_t evict_above;      // bytes at which eviction is worth a try
     int64_t wall_offset_ms;   // of the wall clock from the monotonic one, as sweeps believe it
     int64_t jump_seen_at_us;  // when a sweep found the wall clock ahead of that; 0: it is not
 
