@@ -11,7 +11,7 @@ local layers = {
     { name = "base", owns = "status clock buffer targets json figures", sees = "", knows = "" },
     { name = "rules", owns = "job caps rotation canonical", sees = "base", knows = "libcrypto" },
     -- pthread only for its atfork handlers: a lock must not live on in a child.
-    { name = "owner", owns = "owner place", sees = "base rules", knows = "pthread" },
+    { name = "owner", owns = "owner place reserve", sees = "base rules", knows = "pthread" },
     { name = "store", owns = "store rows", sees = "base rules owner", knows = "libcrypto sqlite" },
     { name = "queue", owns = "commit events bell readers threads",
         sees = "base rules owner store", knows = "pthread" },

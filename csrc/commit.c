@@ -93,8 +93,8 @@ static int begin(struct commit_queue *queue, int64_t left_ms) {
 }
 
 // The items from first up to (not including) end, in one transaction.
-static int try_items(struct commit_queue *queue, struct commit_item *first, struct commit_item *end,
-                     struct committed *out_committed) {
+static int try_once(struct commit_queue *queue, struct commit_item *first, struct commit_item *end,
+                    struct committed *out_committed) {
     struct store *store = queue->config.store;
     int64_t began_us = clock_mono_us(NULL);
     unsigned n_targets = 0;
@@ -111,8 +111,29 @@ static int try_items(struct commit_queue *queue, struct commit_item *first, stru
         queue->config.on_failure(queue->config.context, status, store->fault.text);
         return status;
     }
-    *out_committed = (struct committed){n_targets, clock_mono_us(NULL) - began_us};
+    *out_committed = (struct committed){
+        .is_whole = true, .n_targets = n_targets, .span_us = clock_mono_us(NULL) - began_us};
     return STATUS_OK;
+}
+
+static bool lend_reserve(struct commit_queue *queue, const struct commit_item *first,
+                         const struct commit_item *end) {
+    while (first != end && first->may_use_reserve)
+        first = first->next;
+    return first == end && queue->config.lend_reserve &&
+           queue->config.lend_reserve(queue->config.context);
+}
+
+// The same, with the reserve if all of them may use it and the store failed without.
+static int try_items(struct commit_queue *queue, struct commit_item *first, struct commit_item *end,
+                     struct committed *out_committed) {
+    int status = try_once(queue, first, end, out_committed);
+    if (status != STATUS_STORE || !lend_reserve(queue, first, end))
+        return status;
+    status = try_once(queue, first, end, out_committed);
+    queue->config.take_reserve_back(queue->config.context);
+    out_committed->is_whole = false;
+    return status;
 }
 
 // Hands an item its end. After done an item that nobody waits for may be gone.
@@ -138,14 +159,21 @@ static bool is_kept(const struct commit_queue *queue, const struct commit_item *
                                     clock_mono_us(NULL) < item->give_up_at_us);
 }
 
+enum trial {
+    WHOLE_BATCH,
+    ALONE,       // a batch of one
+    ONE_OF_MANY  // after the whole batch failed
+};
+
 // Tries the items up to end in one transaction, and ends them or keeps those that are tried again.
-// Returns the status; all_at_once: a failure that others may not share ends nothing yet.
+// Returns the status; of a whole batch a failure that not all may share ends nothing yet.
 static int run_items(struct commit_queue *queue, struct list *batch, struct commit_item *end,
-                     bool all_at_once, struct list *kept, struct list *finished) {
-    struct committed committed;
+                     enum trial trial, struct list *kept, struct list *finished) {
+    struct committed committed = {0};
     int status = try_items(queue, batch->first, end, &committed);
-    if (status && status != STATUS_LOCKED && all_at_once)
+    if (status && status != STATUS_LOCKED && trial == WHOLE_BATCH)
         return status;
+    committed.is_whole &= trial != ONE_OF_MANY;
     if (status == STATUS_LOCKED)
         end = NULL;  // it fails them all alike
     queue->config.begin_settling(queue->config.context, status ? NULL : &committed);
@@ -164,10 +192,10 @@ static int run_items(struct commit_queue *queue, struct list *batch, struct comm
 // holds up nobody but itself.
 static void commit_batch(struct commit_queue *queue, struct list *batch, struct list *kept,
                          struct list *finished) {
-    bool all_at_once = batch->first != batch->last;
-    run_items(queue, batch, NULL, all_at_once, kept, finished);
+    enum trial trial = batch->first == batch->last ? ALONE : WHOLE_BATCH;
+    run_items(queue, batch, NULL, trial, kept, finished);
     while (batch->first)
-        run_items(queue, batch, batch->first->next, false, kept, finished);
+        run_items(queue, batch, batch->first->next, ONE_OF_MANY, kept, finished);
 }
 
 static struct list take_batch(struct commit_queue *queue) {

@@ -28,10 +28,11 @@ struct commit_item {
     // Called by the leader between begin_settling and end_settling once the item is stored or
     // refused. May free the item unless somebody waits for it. NULL: nothing to do.
     void (*done)(struct commit_item *item);
-    struct fault *fault;  // gets the sentence of a failure; NULL: nobody wants it
-    int status;           // the answer: what apply put there, or the failure
-    unsigned n_targets;   // outcomes in it, for the figures
-    bool must_be_stored;  // is tried again after any failure, never refused
+    struct fault *fault;   // gets the sentence of a failure; NULL: nobody wants it
+    int status;            // the answer: what apply put there, or the failure
+    unsigned n_targets;    // outcomes in it, for the figures
+    bool must_be_stored;   // is tried again after any failure, never refused
+    bool may_use_reserve;  // small, and not to be refused for want of space
     // Of the queue:
     struct commit_item *next;
     uint64_t came_at_tick;
@@ -42,6 +43,7 @@ struct commit_item {
 
 // A transaction that went well.
 struct committed {
+    bool is_whole;  // all that waited is in it, and it took no reserve: the store is well
     unsigned n_targets;
     int64_t span_us;
 };
@@ -58,6 +60,10 @@ struct commit_config {
     void (*end_settling)(void *context);
     // Called without a lock by the leader after each transaction that failed.
     void (*on_failure)(void *context, int status, const char *text);
+    // Called by the leader around one more try of items that may use the reserve. lend returns
+    // whether there is one. NULL: there is none.
+    bool (*lend_reserve)(void *context);
+    void (*take_reserve_back)(void *context);
 };
 
 struct commit_queue;

@@ -22,8 +22,12 @@ static void begin_settling(void *context, const struct committed *committed) {
     pthread_mutex_lock(&runner->lock);
     if (!committed)
         return;
-    runner->is_failing = false;
-    runner->proved_at_us = clock_mono_us(NULL);
+    if (committed->is_whole) {
+        if (runner->is_failing)
+            runner->swept_at_us = 0;  // which fills the reserve again
+        runner->is_failing = false;
+        runner->proved_at_us = clock_mono_us(NULL);
+    }
     if (committed->n_targets) {
         histogram_add(&runner->figures.commit_seconds, (double)committed->span_us / 1e6);
         histogram_add(&runner->figures.commit_targets, committed->n_targets);
@@ -51,6 +55,16 @@ static void report_failure(void *context, int status, const char *text) {
     if (is_news)
         runner_log(runner, status == STATUS_LOCKED ? LOG_WARN : LOG_ERROR,
                    "the store does not take a transaction", NULL, text);
+}
+
+static bool lend_reserve(void *context) {
+    struct runner *runner = context;
+    return reserve_lend(&runner->reserve);
+}
+
+static void take_reserve_back(void *context) {
+    struct runner *runner = context;
+    reserve_take_back(&runner->reserve);
 }
 
 // --- opening ---
@@ -134,6 +148,8 @@ static int open_store(struct runner *runner, struct fault *fault) {
         status = store_open(&runner->place, DURABILITY_NORMAL, false, &runner->watch, fault);
     if (!status)
         status = readers_open(&runner->place, &runner->readers, fault);
+    if (!status)
+        reserve_fill(&runner->reserve);
     return status;
 }
 
@@ -143,7 +159,9 @@ static int start_threads(struct runner *runner) {
                                    .on_tick = runner_tick,
                                    .begin_settling = begin_settling,
                                    .end_settling = end_settling,
-                                   .on_failure = report_failure};
+                                   .on_failure = report_failure,
+                                   .lend_reserve = lend_reserve,
+                                   .take_reserve_back = take_reserve_back};
     int status = STATUS_OK;
     // The hands first: the committer asks for them. They find nothing to do before the keeper runs.
     if (runner->config.executor == EXECUTOR_THREADS) {
@@ -171,6 +189,7 @@ static void release(struct runner *runner) {
     events_close(runner->events);
     live_map_fini(&runner->jobs);
     rotation_fini(&runner->rotation);
+    reserve_fini(&runner->reserve);
     place_close(&runner->place);
     clock_drop(runner->config.clock);
     pthread_cond_destroy(&runner->changed);
@@ -209,7 +228,8 @@ int runner_open(const struct runner_config *config, struct runner **out_runner,
     if (!runner)
         return fault_set(fault, STATUS_NO_MEMORY, "out of memory");
     int status = place_copy(config->place, &runner->place, fault);
-    if (!status && (live_map_init(&runner->jobs) || events_open(config->wanted, &runner->events)))
+    if (!status && (reserve_init(&runner->reserve, &runner->place) ||
+                    live_map_init(&runner->jobs) || events_open(config->wanted, &runner->events)))
         status = fault_set(fault, STATUS_NO_MEMORY, "out of memory");
     if (!status)
         status = open_store(runner, fault);

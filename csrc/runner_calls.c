@@ -244,8 +244,10 @@ static int run_request(struct runner *runner, struct request *request, const cha
 }
 
 int runner_cancel(struct runner *runner, const char *id, struct fault *fault) {
-    struct request request = {
-        .item = {.apply = apply_cancel, .done = cancel_done_locked, .fault = fault}};
+    struct request request = {.item = {.apply = apply_cancel,
+                                       .done = cancel_done_locked,
+                                       .fault = fault,
+                                       .may_use_reserve = true}};
     int status = run_request(runner, &request, id);
     drop_orphan(&request);
     return status;
@@ -367,6 +369,7 @@ static int begin_request(struct runner *runner, const char *id, int64_t ticket, 
         return STATUS_NO_MEMORY;
     call->settle_locked = is_cancel ? cancel_done_locked : NULL;
     call->of.item.apply = is_cancel ? apply_cancel : apply_touch;
+    call->of.item.may_use_reserve = is_cancel;
     call->of.request.runner = runner;
     memcpy(call->of.request.id, id, JOB_ID_SIZE);
     commit_leave(runner->queue, &call->of.item, COMMIT_TO_ANSWER);

@@ -89,9 +89,23 @@ static void continue_job_locked(struct runner *runner, struct live *live, const 
         runner_ready_locked(runner, live);
 }
 
+static void count_unstored_locked(struct runner *runner, struct task *task) {
+    size_t n_bytes = sizeof *task + task->content.len + task->meta.len + task->error.len;
+    task->n_unstored_bytes = (int64_t)n_bytes;
+    runner->unstored_bytes += task->n_unstored_bytes;
+}
+
+static void uncount_unstored_locked(struct runner *runner, const struct task *task) {
+    bool was_paused = runner_is_paused_locked(runner);
+    runner->unstored_bytes -= task->n_unstored_bytes;
+    if (was_paused && !runner_is_paused_locked(runner))
+        runner->n_newly_ready += (unsigned)runner->rotation.n_ready;
+}
+
 static void outcome_done_locked(struct commit_item *item) {
     struct task *task = (struct task *)item;
     struct runner *runner = task->runner;
+    uncount_unstored_locked(runner, task);
     give_place_locked(runner, task);
     runner->figures.evicted_jobs += (uint64_t)task->n_evicted;
     if (task->n_evicted) {
@@ -229,6 +243,8 @@ bool runner_finish(struct runner *runner, struct task *task) {
         give_back_locked(runner, task);
     else if (task->verdict != VERDICT_LATER || !postpone_locked(runner, task))
         is_settled = false;
+    if (!is_settled)
+        count_unstored_locked(runner, task);
     enum commit_by by = who_commits(runner, is_hands);
     runner_unlock(runner);
     if (!is_settled)

@@ -166,6 +166,7 @@ static void sweep_done_locked(struct commit_item *item) {
 static void sweep(struct runner *runner, bool proves) {
     if (!begin_errand(runner, &runner->sweep))
         return;
+    reserve_fill(&runner->reserve);
     runner->sweep.proves = proves;
     runner->sweep.item = (struct commit_item){.apply = apply_sweep, .done = sweep_done_locked};
     commit_leave(runner->queue, &runner->sweep.item, COMMIT_BY_COMMITTER);

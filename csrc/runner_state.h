@@ -11,6 +11,7 @@
 #include "job_live.h"
 #include "owner.h"
 #include "readers.h"
+#include "reserve.h"
 #include "runner.h"
 #include "threads.h"
 
@@ -55,11 +56,16 @@ struct note {
 
 enum { CLAIM_AT_ONCE = 128 };
 
+// So much of outcomes may wait in memory for a store that does not take them; then nothing more is
+// handed out. Eight results as large as max_result_bytes allows by default.
+enum { MAX_UNSTORED_BYTES = 64 * 1024 * 1024 };
+
 struct runner {
     struct runner_config config;
     struct place place;
     struct owners *owners;
-    struct store *store;  // the writing connection; the commit queue's leader uses it
+    struct reserve reserve;  // lent by the commit queue's leader
+    struct store *store;     // the writing connection; the commit queue's leader uses it
     struct readers *readers;
     struct commit_queue *queue;
     struct workers *workers;  // NULL: no threads fetch
@@ -77,6 +83,7 @@ struct runner {
     struct figures figures;
     uint64_t n_changes;
     int64_t n_in_flight;
+    int64_t unstored_bytes;  // of outcomes on their way to the store
     size_t n_ended;  // of the jobs in the map: not live any more, but their target is in flight
     uint16_t free_places[OWNER_MAX_IN_FLIGHT];  // of the owner's register
     size_t n_free_places;
@@ -210,6 +217,10 @@ int runner_evict(struct runner *runner, struct store *store, int64_t n_new_bytes
 // one would wake up: about the time of a futex call and a switch.
 static inline bool runner_is_quick(const struct runner *runner) {
     return runner->mean_fetch_us <= 50;
+}
+
+static inline bool runner_is_paused_locked(const struct runner *runner) {
+    return runner->unstored_bytes >= MAX_UNSTORED_BYTES;
 }
 
 static inline int64_t runner_now_us(const struct runner *runner) {

@@ -12,6 +12,8 @@ enum {
     WINDOW_TARGETS = 256,     // read at once, when few jobs live
     WINDOW_TOTAL = 2048,      // over all live jobs, about
     STORE_PAUSE_US = 500000,  // after a read that failed
+    ASK_AGAIN_US = 1000,      // for what is next when an outcome is stored, which takes no longer
+    ASK_LATER_US = 50000,     // the same while the store fails
 };
 
 static void note_done(struct commit_item *item) {
@@ -99,7 +101,7 @@ bool runner_tick(void *context) {
     if (!runner->workers || runner->is_handing_over)
         return false;
     pthread_mutex_lock(&runner->lock);
-    size_t n_ready = runner->rotation.n_ready;
+    size_t n_ready = runner_is_paused_locked(runner) ? 0 : runner->rotation.n_ready;
     unsigned n_idle = workers_idle(runner->workers);
     const struct turn *first = runner->rotation.first;
     bool is_waiting = first && first->ready_since <= runner->entered_before[1];
@@ -236,7 +238,7 @@ static int take_locked(struct runner *runner, struct hand *hand, struct task **o
     for (;;) {
         if (runner->is_stopped)
             return STATUS_CLOSED;
-        if (runner->is_handing_over)
+        if (runner->is_handing_over || runner_is_paused_locked(runner))
             return STATUS_NOTHING;
         if (runner->rotation.n_waiting)
             wake_due_locked(runner);
@@ -270,8 +272,9 @@ static int64_t wait_locked(struct runner *runner) {
     // A job whose outcome is on its way to the store may be next at any moment.
     bool is_storing =
         (int64_t)runner->jobs.count > runner->n_in_flight + (int64_t)runner->rotation.n_waiting;
-    if (is_storing && wait_us > 1000)
-        return 1000;
+    int64_t most_us = runner->is_failing ? ASK_LATER_US : ASK_AGAIN_US;
+    if (runner_is_paused_locked(runner) || (is_storing && wait_us > most_us))
+        return most_us;
     return wait_us < 0 ? 0 : wait_us;
 }
 

@@ -57,6 +57,7 @@ struct task {
     bool is_patient;
     int64_t wait_ms;  // VERDICT_LATER; -1: the runner's retry_wait
     // Filled while it is stored:
+    int64_t n_unstored_bytes;  // it counts for so much of what waits
     struct outcome outcome;
     int job_status;
     int64_t n_evicted;

@@ -34,12 +34,20 @@ local function mount_file(path, over)
     return setmetatable({ path = over }, Disk)
 end
 
+--- Leaves no page free.
 function Disk:fill()
-    run(("dd if=/dev/zero of=%s/filler bs=4k"):format(self.path))
+    run(("dd if=/dev/zero of=%s/filler bs=256k"):format(self.path))
+    run(("dd if=/dev/zero of=%s/filler.rest bs=4k"):format(self.path))
 end
 
-function Disk:free()
-    run(("rm %s/filler"):format(self.path))
+--- Takes away what has filled it.
+-- @tparam[opt] integer mib only so much of it
+function Disk:free(mib)
+    if mib then
+        run(("truncate -s -%dM %s/filler"):format(mib, self.path))
+    else
+        run(("rm %s/filler*"):format(self.path))
+    end
 end
 
 function Disk:make_read_only()

@@ -31,6 +31,7 @@ local FILES = {
         .. "configuration names another. It is readable for its owner alone. While it is open, "
         .. "luabatch.db-wal and luabatch.db-shm belong to it." },
     { "luabatch.db.owners", "Locks that tell which processes work on the store." },
+    { "luabatch.db.reserve", "Space that is given up for cancels when the disk is full." },
 }
 
 local ENVIRONMENT = {
