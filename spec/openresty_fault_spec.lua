@@ -213,7 +213,7 @@ describe("two programs", function()
         local server = openresty.start()
         local runner = fresh.keep(assert(batch.new { store = fresh.path "batch.db",
             durability = "normal", on_restart = "resume", workers = 2, jobs_per_caller = 10000,
-            jobs_total = 10000, fetch = function(target)
+            jobs_total = 10000, targets_per_job = 10000, fetch = function(target)
                 return target.url:match "^say:([^#]*)"
             end }))
         local ids, all = {}, {}
