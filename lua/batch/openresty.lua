@@ -82,10 +82,10 @@ end
 
 -- The runner's methods ---------------------------------------------------------------------------
 
--- The started runner; or nil, message, code.
-local function started()
+-- The started runner; or nil, message, code. level: of the caller's caller, as for error.
+local function started(level)
     if not here then
-        error(NOT_STARTED, 3)
+        error(NOT_STARTED, level + 1)
     elseif not here.runner then
         return nil, here.why, here.code
     end
@@ -99,7 +99,7 @@ local function waiting(name)
         error(("%s waits, which phase %s does not allow: call it in a timer, by ngx.timer.at")
             :format(name, phase), 3)
     end
-    local self, message, code = started()
+    local self, message, code = started(3)
     if self then
         self:tend()
     end
@@ -193,7 +193,7 @@ end
 -- A method that only reads, which is done where it is called.
 local function reader(name)
     return function(...)
-        local self, message, code = started()
+        local self, message, code = started(2)
         if not self then
             return nil, message, code
         end
