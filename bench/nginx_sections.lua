@@ -16,7 +16,8 @@ local CONNECTIONS = 16
 local N_PROCESSES, N_THREADS = 4, 16
 local N_TARGETS, N_JOBS = report.IS_QUICK and 2000 or 10000, 100
 local N_WARM_UP = 1000
-local MEMORY_STEPS = report.IS_QUICK and { 2000, 6000, 10000 } or { 20000, 60000, 100000 }
+local MEMORY_STEPS = report.IS_QUICK and { 2000, 6000, 10000 }
+    or { 20000, 60000, 100000, 200000 }
 
 local function read(command)
     local pipe = assert(io.popen(command))
