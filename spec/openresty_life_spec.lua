@@ -239,4 +239,22 @@ describe("a worker of nginx", function()
         assert.same("done", assert(client:wait(answer["3"], 20)).status)
         assert.same("done", assert(client:wait(id, 20)).status)
     end)
+
+    it("that has nothing left to do but a request takes its submit, however late", function()
+        local server = openresty.start { workers = 1 }
+        local late = server:begin("POST", "/run", [[
+            ngx.sleep(0.3)
+            return (assert(require("batch.openresty").submit("me", { { url = "say:late" } })))
+        ]])
+        server:signal "HUP"
+        assert.same("done", assert(fresh.client():wait(late:finish():json()["1"], 20)).status)
+    end)
+
+    it("leaves although a fetch has ended its own light thread", function()
+        local server = openresty.start { workers = 1 }
+        local before = server:workers()[1]
+        server:run [[return (require("batch.openresty").submit("me", { { url = "exit:0.2" } }))]]
+        server:signal "HUP"
+        eventually(function() return not nginx.is_alive(before) end)
+    end)
 end)

@@ -167,6 +167,14 @@ describe("a fetch in a light thread", function()
         assert.truthy(server:error_log():find "in_nginx/fetch.lua:%d+")
     end)
 
+    it("that calls ngx.exit ends in an error, and the light thread is replaced", function()
+        server = openresty.start { batch = { workers = 1 }, workers = 1 }
+        local job, targets = run_job(server, { "exit:0#1", "exit:0.01#2", "say:x" })
+        assert.same({ 3, 2, "internal error" },
+            { job.targets_done, job.targets_failed, targets[2].error })
+        assert.truthy(server:line_with "let it return instead")
+    end)
+
     it("that takes too long is stopped where it waits", function()
         local target = outcome("nap:20", { target_timeout = 0.3 })
         assert.same("timed out", target.error)

@@ -37,5 +37,11 @@ function methods:signal_one()
     end
 end
 
+--- Tells whether a light thread waits that nothing has resumed yet.
+-- @treturn boolean
+function methods:is_awaited()
+    return self._semaphore:count() < 0
+end
+
 --- @export
 return { new = new }

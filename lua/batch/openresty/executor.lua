@@ -49,13 +49,13 @@ local function fetch(self, errand)
 end
 
 -- The child's body. What is raised beside the fetch is a defect; the target is pending again.
-local function run_child(self, slot, errand)
+local function run_child(self, hand, errand)
     local is_fine, trace = xpcall(fetch, traceback, self, errand)
     if not is_fine then
         report(self, errand.task, "internal error", trace)
     end
     errand.is_over = true
-    slot.settled:signal()
+    hand.settled:signal()
 end
 
 -- The target's time is up, or the worker's: the fetch is stopped, if it can be, and what it still
@@ -73,16 +73,17 @@ local function give_up(self, errand, thread)
 end
 
 -- Returns whether the fetch came to its end by itself.
-local function run(self, slot, task)
+local function run(self, hand, task)
     local errand = { task = task, context = context.new(self._runner, task) }
+    hand.errand = errand
     self._stalls:enter(task)
-    local thread = ngx.thread.spawn(run_child, self, slot, errand)
+    local thread = ngx.thread.spawn(run_child, self, hand, errand)
     while not errand.is_over and not (self._is_cut and not errand.is_concluded) do
         local left = errand.context:left()
         if left <= 0 then
             break
         end
-        slot.settled:wait(left)
+        hand.settled:wait(left)
     end
     if errand.is_over then
         ngx.thread.wait(thread)
@@ -97,32 +98,36 @@ end
 local start
 
 -- Returns whether the next target may come to this timer as well.
-local function work_once(self, slot, task)
+local function work_once(self, hand, task)
     self._turns:signal_one() -- there may be more than one
     self._n_busy = self._n_busy + 1
-    local is_fine, is_whole = xpcall(run, traceback, self, slot, task)
+    local is_fine, is_whole = xpcall(run, traceback, self, hand, task)
     self._n_busy = self._n_busy - 1
-    slot.n_targets = slot.n_targets + 1
+    hand.errand = nil
+    hand.n_targets = hand.n_targets + 1
     if not is_fine then
         report(self, task, "internal error", is_whole)
     end
-    return is_fine and is_whole and slot.n_targets < TARGETS_PER_TIMER
+    return is_fine and is_whole and hand.n_targets < TARGETS_PER_TIMER
 end
 
 local function work(premature, self, slot, generation)
     if premature or self._is_leaving then
         return
     end
-    slot.generation, slot.n_targets = generation, 0
+    -- A hand is one timer's: two of a slot's may be there for a while.
+    local hand = { slot = slot, generation = generation, n_targets = 0, settled = condition.new() }
+    slot.generation, self._hands[hand] = generation, true
     self._turns:signal() -- the one before may wait, and leaves
     while slot.generation == generation and not self._is_leaving do
         local task = self._runner:take()
         if not task then
             self._turns:wait()
-        elseif not work_once(self, slot, task) then
+        elseif not work_once(self, hand, task) then
             start(self, slot) -- goes on itself until the other one is there
         end
     end
+    self._hands[hand] = nil
     self._turns:signal_one() -- it may have been woken for a target
 end
 
@@ -146,17 +151,47 @@ function start(self, slot)
     end
 end
 
+-- The hand's timer is gone, and with it the light thread that waited for the fetch.
+local function mourn(self, hand)
+    local slot, task = hand.slot, hand.errand.task
+    self._hands[hand] = nil
+    self._n_busy = self._n_busy - 1
+    self._stalls:leave(task)
+    report(self, task, "fetch ended its light thread, as ngx.exit does: let it return instead")
+    self._runner:fail(task, "internal error")
+    if slot.generation == hand.generation then
+        slot.generation, slot.started_at = nil, -math.huge
+        start(self, slot)
+    end
+end
+
+-- Whoever calls ngx.exit in a fetch ends all light threads of its timer, and nobody is told: what
+-- is left is a fetch that nobody waits for. Looked at twice, for one who has been resumed does not
+-- wait either until it runs.
+local function look_after(self)
+    for hand in pairs(self._hands) do
+        local errand = hand.errand
+        local is_missed = errand and not errand.is_over and not hand.settled:is_awaited()
+        if is_missed and hand.missed == errand then
+            mourn(self, hand)
+        end
+        hand.missed = is_missed and errand or nil
+    end
+end
+
 --- Makes an executor; `start` begins its work.
 -- @tparam table parts `runner` (manual), `fetch`, `workers`, `log`, `stalls`
 -- @treturn executor
 local function new(parts)
     local self = {
         _runner = parts.runner, _fetch = parts.fetch, _log = parts.log, _stalls = parts.stalls,
-        _turns = condition.new(), _slots = {}, _n_busy = 0, _is_leaving = false, _is_cut = false,
+        _turns = condition.new(), _slots = {}, _hands = {}, _n_busy = 0,
+        _is_leaving = false, _is_cut = false,
     }
     for i = 1, parts.workers do
-        self._slots[i] = { n_timers = 0, started_at = -math.huge, settled = condition.new() }
+        self._slots[i] = { n_timers = 0, started_at = -math.huge }
     end
+    parts.stalls:watch(function() look_after(self) end)
     return setmetatable(self, metatable)
 end
 
@@ -175,23 +210,30 @@ function methods:wake()
     self:start()
 end
 
---- Counts the targets that are being fetched.
+--- Counts the targets that are being fetched. Of an executor that leaves, to be asked again and
+-- again.
 -- @treturn integer
 function methods:busy()
+    if self._is_leaving then
+        look_after(self) -- pulses have ended
+    end
     return self._n_busy
 end
 
 --- Takes nothing more; what is being fetched goes on.
 function methods:leave()
     self._is_leaving = true
+    for hand in pairs(self._hands) do
+        hand.missed = nil -- the next look may come in this very round of the loop
+    end
     self._turns:signal()
 end
 
 --- Stops what is being fetched; those targets go back to the store.
 function methods:cut()
     self._is_cut = true
-    for _, slot in ipairs(self._slots) do
-        slot.settled:signal()
+    for hand in pairs(self._hands) do
+        hand.settled:signal()
     end
 end
 

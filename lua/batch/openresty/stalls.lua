@@ -60,11 +60,12 @@ function beat(premature, self)
         report_suspects(self, late)
     end
     self._ended, self._n_ended = {}, 0
-    if self._n_tasks > 0 and not premature then
-        arm(self)
-    else
+    if self._n_tasks == 0 or premature then
         self._is_beating = false
+        return
     end
+    arm(self)
+    self._on_pulse()
 end
 
 --- Makes what watches for stalls.
@@ -72,9 +73,15 @@ end
 -- @treturn stalls
 local function new(log)
     return setmetatable({
-        _log = log, _tasks = {}, _n_tasks = 0, _told_at = 0,
+        _log = log, _tasks = {}, _n_tasks = 0, _told_at = 0, _on_pulse = function() end,
         _ended = {}, _n_ended = 0, -- the last ones to end since the last pulse
     }, metatable)
+end
+
+--- Asks to be called at each pulse: ten times a second while anything is fetched.
+-- @tparam function on_pulse
+function methods:watch(on_pulse)
+    self._on_pulse = on_pulse
 end
 
 --- A fetch begins.

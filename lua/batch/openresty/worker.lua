@@ -33,8 +33,9 @@ local function each_api(self, f)
 end
 
 local function has_left(self)
-    return self.notifier:calls() == 0 and self.runner:unsettled() == 0
-        and (not self.executor or self.executor:busy() == 0)
+    -- First who fetches: asking has it find the fetches that nobody will end.
+    return (not self.executor or self.executor:busy() == 0)
+        and self.notifier:calls() == 0 and self.runner:unsettled() == 0
 end
 
 local function run_setup(self)

@@ -26,6 +26,12 @@ function verbs.bytes(word)
     return ("x"):rep(tonumber(word))
 end
 
+-- Ends more than itself, after so many seconds.
+function verbs.exit(word)
+    ngx.sleep(tonumber(word))
+    ngx.exit(ngx.OK)
+end
+
 -- Sleeps for so many seconds, and lets others work.
 function verbs.nap(word)
     ngx.sleep(tonumber(word))
