@@ -69,6 +69,9 @@ local start
 local function tend(_, self, generation)
     local bell = connect(self)
     local n_rings = 0
+    if generation <= self._n_seen_off then
+        return -- asked for before the worker had nothing more to wait for
+    end
     self._generation = generation
     while self._generation == generation do
         dispatch(self)
@@ -98,7 +101,8 @@ local function see_off(_, self)
         ngx.sleep(LOOK_SECONDS)
     end
     self._on_left()
-    self._generation = nil
+    -- Whoever comes later asks for another one at once.
+    self._generation, self._n_seen_off, self._started_at = nil, self._n_timers, -math.huge
     self._runner:ring()
 end
 
@@ -114,7 +118,8 @@ local function new(parts)
     return setmetatable({
         _runner = parts.runner, _notifier = parts.notifier, _log = parts.log,
         _has_left = parts.has_left, _on_left = parts.on_left, _on_loss = parts.on_loss,
-        _n_timers = 0, _started_at = 0, _is_due = false, _is_leaving = false,
+        _n_timers = 0, _n_seen_off = 0, _started_at = -math.huge,
+        _is_due = false, _is_leaving = false,
     }, metatable)
 end
 
