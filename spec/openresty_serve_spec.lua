@@ -90,6 +90,24 @@ describe("nginx", function()
         assert.same({}, get("/v1/batches", "bob"):json().jobs)
     end)
 
+    it("takes false for nobody, as nil, and says what else a caller may not be", function()
+        server = openresty.start { locations = [[
+            location /odd/ { content_by_lua_block {
+                require("batch.openresty").serve { prefix = "/odd", caller = function()
+                    return loadstring("return " .. ngx.unescape_uri(ngx.var.http_x_caller))()
+                end }
+            } }
+        ]] }
+        submit { "say:a" }
+        for _, nobody in ipairs { "false", "nil", "nil, 'gold'" } do
+            local answer = server:request("GET", "/odd/v1/batches", nil, as(nobody))
+            assert.same({ 401, "who are you?" }, { answer.status, answer:json().error.message })
+        end
+        assert.same(200, server:request("GET", "/odd/v1/batches", nil, as "7").status)
+        assert.same(500, server:request("GET", "/odd/v1/batches", nil, as "{}").status)
+        assert.truthy(server:line_with "caller must return a name, or nil for nobody, got a table")
+    end)
+
     it("answers HEAD as GET, without the text", function()
         server = openresty.start()
         local _, id = submit { "say:a" }

@@ -25,6 +25,7 @@ local DEFAULT_MAX_BODY = 2 ^ 20 -- bytes, as [server] max_body
 local TERMINAL = { done = true, partial = true, failed = true, cancelled = true }
 
 local NOT_STARTED = "batch is not started in this process: call start in init_worker_by_lua"
+    .. " (and leave lua_code_cache on: without it, requests run in Lua states of their own)"
 local IN_INIT = "open the runner in init_worker_by_lua: nothing survives the fork"
 
 local here -- what this process has started
@@ -224,8 +225,16 @@ local function local_caller()
     return nil, "only loopback is served, for serve was given no function caller"
 end
 
+-- Who calls as the location's own function says. False is nobody, as nil is: to the API it would be
+-- one who sees all jobs.
 local function identify(request)
-    return request.identify()
+    local caller, class = request.identify()
+    if not caller then
+        return nil, request.identify == local_caller and class or nil
+    elseif type(caller) ~= "string" and type(caller) ~= "number" then
+        error("caller must return a name, or nil for nobody, got a " .. type(caller))
+    end
+    return tostring(caller), class
 end
 
 --- Answers the request that is being handled: the HTTP API below a prefix.
