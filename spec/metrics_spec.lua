@@ -50,7 +50,7 @@ describe("metrics", function()
     it("have HELP, TYPE and every outcome from the start", function()
         local text = metrics.render(known_stats())
         assert.equal([[
-# HELP batch_jobs_total jobs whose end this process stored, by how; restart: their process had ended
+# HELP batch_jobs_total jobs whose end was stored, by how; restart: their process had ended
 # TYPE batch_jobs_total counter
 batch_jobs_total{outcome="done"} 7
 batch_jobs_total{outcome="partial"} 0

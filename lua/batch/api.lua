@@ -137,7 +137,7 @@ function methods:handle(request)
     local route, id = routes.find(request.path)
     if not route then
         return answers.refusal("not_found", "there is nothing at this address",
-            "GET /openapi.json tells which addresses there are")
+            "GET " .. self.prefix .. "/openapi.json tells which addresses there are")
     end
     local operation = routes.operation(route, request.method)
     if not operation then

@@ -39,7 +39,7 @@ local statuses = {
 -- HTTP as well as users of the command line.
 local hints = {
     bad_json = "send JSON by the letter, in UTF-8",
-    bad_request = "GET /openapi.json tells what a request may hold",
+    bad_request = "the description, openapi.json, tells what a request may hold",
     unauthorized = "send the header Authorization: Bearer TOKEN",
     not_found = "only its own caller sees a job, and for no longer than its lease",
     method_not_allowed = "the header Allow names the methods that there are",
