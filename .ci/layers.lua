@@ -8,7 +8,8 @@
 -- headers of its own layer, of the layers that it `sees`, and of the libraries that it `knows`. A
 -- header whose name has two words is for the files of its first word alone, unless a layer owns it.
 local layers = {
-    { name = "base", owns = "status clock buffer targets json figures", sees = "", knows = "" },
+    { name = "base", owns = "status clock buffer targets json figures fault_point allocation",
+        sees = "", knows = "" },
     { name = "rules", owns = "job caps rotation canonical", sees = "base", knows = "libcrypto" },
     -- pthread only for its atfork handlers: a lock must not live on in a child.
     { name = "owner", owns = "owner place reserve", sees = "base rules", knows = "pthread" },

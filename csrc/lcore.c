@@ -10,6 +10,7 @@
 #include "largs.h"
 #include "lcall.h"
 #include "lchild.h"
+#include "lfault.h"
 #include "lgrep.h"
 #include "lhtml.h"
 #include "lhttp.h"
@@ -154,6 +155,8 @@ int luaopen_batch_core(lua_State *L) {
     luaL_setfuncs(L, functions, 0);
     luaL_setfuncs(L, lprocess_functions, 0);
     lchild_register(L);
+    lfault_open(L);
+    lua_setfield(L, -2, "fault_points");
     lhttp_open(L);
     lua_setfield(L, -2, "http");
     lgrep_open(L);

@@ -229,4 +229,8 @@ struct store {
 int store_open(const struct place *place, enum store_durability durability, bool is_first,
                struct store **out_store, struct fault *fault);
 
+// Puts fault points below the stores in files that are opened from now on, and before SQLite's
+// memory if nobody has used SQLite yet. For the whole process, and for good.
+void store_use_faults(void);
+
 #endif

@@ -45,7 +45,7 @@ static int migrate_from(struct sqlite *sqlite, int64_t version) {
         status = execute(sqlite, stamp);
     }
     if (!status)
-        status = execute(sqlite, "commit");
+        status = sqlite_ops.commit(&sqlite->store);
     if (status)
         sqlite_ops.rollback(&sqlite->store);
     return status;

@@ -6,6 +6,7 @@
 #include "store_sqlite.h"
 
 #include "clock.h"
+#include "fault_point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,8 @@ enum {
 
 int sqlite_fail(struct sqlite *sqlite, int code, const char *doing) {
     struct fault *fault = &sqlite->store.fault;
-    const char *said = sqlite->db ? sqlite3_errmsg(sqlite->db) : sqlite3_errstr(code);
+    bool is_last = sqlite->db && sqlite3_extended_errcode(sqlite->db) == code;
+    const char *said = is_last ? sqlite3_errmsg(sqlite->db) : sqlite3_errstr(code);
     switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -162,7 +164,8 @@ static int sqlite_begin(struct store *store, int64_t patience_ms) {
 static int sqlite_commit(struct store *store) {
     struct sqlite *sqlite = (struct sqlite *)store;
     sqlite->give_up_at_us = clock_mono_us(NULL) + COMMIT_PATIENCE_MS * 1000;
-    return sqlite_write(sqlite, SQL_COMMIT, "");
+    int code = sqlite_fault_code((int)fault_point_pass(FAULT_AT_COMMIT));
+    return code ? sqlite_fail(sqlite, code, "commit") : sqlite_write(sqlite, SQL_COMMIT, "");
 }
 
 static void sqlite_rollback(struct store *store) {
@@ -254,8 +257,8 @@ int store_open(const struct place *place, enum store_durability durability, bool
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     if (place->is_memory)
         flags |= SQLITE_OPEN_URI | SQLITE_OPEN_CREATE;
-    int code =
-        sqlite3_open_v2(place->is_memory ? place->uri : place->path, &sqlite->db, flags, NULL);
+    int code = sqlite3_open_v2(place->is_memory ? place->uri : place->path, &sqlite->db, flags,
+                               place->is_memory ? NULL : sqlite_vfs_name());
     if (code)
         status = sqlite_fail(sqlite, code, "open the store");
     else

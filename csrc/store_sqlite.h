@@ -66,6 +66,12 @@ int sqlite_job_row(struct sqlite *sqlite, sqlite3_stmt *statement, struct job_ro
 
 struct bytes sqlite_column(sqlite3_stmt *statement, int column);
 
+// The file system for stores: SQLite's own (NULL), or the one with fault points before it.
+const char *sqlite_vfs_name(void);
+
+// What SQLite would say for an answer of a fault point.
+int sqlite_fault_code(int answer);
+
 int sqlite_migrate(struct sqlite *sqlite);
 
 // out_target's bytes live until the next call. STATUS_NOTHING when the job has no such target,

@@ -119,7 +119,7 @@ int sqlite_shrink(struct store *store) {
 // memory is memory.
 static int copy_to(struct sqlite *sqlite, const char *path) {
     sqlite3 *copy = NULL;
-    int code = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE, NULL);
+    int code = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE, sqlite_vfs_name());
     sqlite3_backup *backup = code ? NULL : sqlite3_backup_init(copy, "main", sqlite->db, "main");
     if (backup)
         sqlite3_backup_step(backup, -1);

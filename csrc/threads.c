@@ -4,6 +4,7 @@
 
 #include "threads.h"
 
+#include "fault_point.h"
 #include "status.h"
 
 #include <signal.h>
@@ -14,6 +15,8 @@ enum { STACK_SIZE = 1024 * 1024 };
 
 int threads_start(pthread_t *out_thread, void *(*run)(void *), void *argument) {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    if (fault_point_pass(FAULT_AT_THREAD))
+        return STATUS_NO_MEMORY;
     pthread_attr_t attributes;
     sigset_t blocked, before;
     sigfillset(&blocked);

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- What users need to test their own code: a runner on a virtual clock, and a fetch that follows a
--- script. Nothing here waits for real time to pass.
+-- What users need to test their own code: a runner on a virtual clock, a fetch that follows a
+-- script, and faults. Nothing here waits for real time to pass.
 
 local batch = require "batch"
 local core = require "batch.core"
+local faults = require "batch.testing.faults"
 local retry = require "batch.retry"
 
 -- A clock of whole milliseconds never ends up just before the moment that it was moved to.
@@ -45,12 +46,14 @@ local function drive(runner, clock)
 end
 
 --- Opens a runner on a virtual clock: leases, retries, time-outs and sweeps go by it, and it stands
--- still until `clock:advance(seconds)`. `clock:now()` is its time. Where `drain`, or `ctx:sleep`
--- inside of it, would wait, it moves the clock instead. `wait` blocks in real time.
+-- still until `clock:advance(seconds)`. `clock:now()` is its time. `clock:set(seconds)` sets it,
+-- forward or back, as somebody sets the clock of a machine: moments are then others, spans that
+-- run already (a retry's wait, a time-out) are not. Where `drain`, or `ctx:sleep` inside of it,
+-- would wait, it moves the clock instead. `wait` blocks in real time.
 -- @tparam[opt] table config as for `batch.new`; `store` is ":memory:" if left out
 -- @tparam[opt] number now where the clock begins, seconds since the epoch; the present if left out
 -- @treturn[1] batch.runner
--- @treturn[1] batch.clock with `advance(seconds)` and `now()`
+-- @treturn[1] batch.clock with `advance(seconds)`, `set(seconds)` and `now()`
 -- @treturn[2] nil
 -- @treturn[2] string what is wrong
 -- @treturn[2] string `invalid` or `store`
@@ -169,4 +172,7 @@ return {
     takes = takes,
     hangs = hangs,
     raises = raises,
+    fault = faults.fault,
+    no_faults = faults.no_faults,
+    passed = faults.passed,
 }
