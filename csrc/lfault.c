@@ -17,6 +17,7 @@ static const char *const names[FAULT_N_POINTS + 1] = {
     [FAULT_AT_LOCK] = "lock",
     [FAULT_AT_COMMIT] = "commit",
     [FAULT_AT_ALLOCATION] = "allocation",
+    [FAULT_AT_STORE_ALLOCATION] = "store_allocation",
     [FAULT_AT_THREAD] = "thread",
 };
 

@@ -5,6 +5,8 @@
 
 #include "lprocess.h"
 
+#include "largs.h"
+
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -120,7 +122,7 @@ static int64_t ms_arg(lua_State *L, int index) {
     return llround(seconds * 1e3);
 }
 
-// clock([now]) → a virtual clock that stands still
+// clock([now]) → a virtual clock that stands still, or nil, message, code
 static int function_clock(lua_State *L) {
     int64_t now_ms = lua_isnoneornil(L, 1) ? clock_wall_ms(NULL) : ms_arg(L, 1);
     struct clock **box = lua_newuserdata(L, sizeof *box);
@@ -128,7 +130,7 @@ static int function_clock(lua_State *L) {
     luaL_getmetatable(L, CLOCK_TYPE);
     lua_setmetatable(L, -2);
     *box = clock_new(now_ms);
-    return *box ? 1 : luaL_error(L, "out of memory");
+    return *box ? 1 : largs_refuse(L, STATUS_NO_MEMORY, "out of memory");
 }
 
 static int clock_gc(lua_State *L) {

@@ -196,11 +196,11 @@ const char *sqlite_vfs_name(void) {
 // --- memory ---
 
 static void *allocate(int size) {
-    return fault_point_pass(FAULT_AT_ALLOCATION) ? NULL : real_memory.xMalloc(size);
+    return fault_point_pass(FAULT_AT_STORE_ALLOCATION) ? NULL : real_memory.xMalloc(size);
 }
 
 static void *resize(void *bytes, int size) {
-    return fault_point_pass(FAULT_AT_ALLOCATION) ? NULL : real_memory.xRealloc(bytes, size);
+    return fault_point_pass(FAULT_AT_STORE_ALLOCATION) ? NULL : real_memory.xRealloc(bytes, size);
 }
 
 // Only a SQLite that has not been used yet can be told.

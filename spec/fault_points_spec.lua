@@ -166,8 +166,8 @@ describe("a fault", function()
     it("that makes no sense raises", function()
         local mistakes = {
             ["plan must be a table, got string"] = "write",
-            ["at must be io, read, write, sync, lock, commit, allocation or thread, got disk"] =
-                { at = "disk" },
+            ["at must be io, read, write, sync, lock, commit, allocation, store_allocation or "
+                .. "thread, got disk"] = { at = "disk" },
             ["answer at thread must be fail, die or delay, got busy"] =
                 { at = "thread", answer = "busy" },
             ["nth must be a number from 1, got 0"] = { at = "write", nth = 0 },

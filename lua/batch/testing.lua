@@ -62,8 +62,11 @@ local function runner(config, now)
     for name, value in pairs(config or {}) do
         settings[name] = value
     end
-    local clock = core.clock(now)
-    local opened, message, code = batch._new_on_clock(settings, clock)
+    local clock, message, code = core.clock(now)
+    local opened
+    if clock then
+        opened, message, code = batch._new_on_clock(settings, clock)
+    end
     if not opened then
         return nil, message, code
     end

@@ -16,6 +16,9 @@ static void test_virtual(void) {
     clock_advance(&clock, 250);
     CHECK("it goes on when told", clock_wall_ms(&clock) == 1250);
     CHECK("with both its faces", clock_mono_us(&clock) == began_us + 250000);
+    clock_set_wall(&clock, 500);
+    CHECK("it may be set back", clock_wall_ms(&clock) == 500);
+    CHECK("but spans do not notice", clock_mono_us(&clock) == began_us + 250000);
 }
 
 static void test_system(void) {

@@ -17,6 +17,7 @@ local points = {
     lock = { usual = "busy", answers = STORE },
     commit = { usual = "ioerr", answers = STORE },
     allocation = { usual = "fail", answers = PLAIN },
+    store_allocation = { usual = "fail", answers = PLAIN },
     thread = { usual = "fail", answers = PLAIN },
 }
 
@@ -39,11 +40,11 @@ end
 --
 -- * `at`: `read`, `write` (also truncating and removing), `sync` and `lock` are SQLite's calls of
 --   its file system, `io` any of them; `commit`: before a transaction's; `allocation`: memory of
---   the core and of SQLite; `thread`: the start of one
+--   the core, `store_allocation`: memory of SQLite; `thread`: the start of one
 -- * `nth` (1): which passage from now on
 -- * `times` (1): how many passages one after the other; `math.huge` until `no_faults`
--- * `answer`: `busy`, `full`, `ioerr` or `corrupt` at the points of the store, `fail` at
---   `allocation` and `thread`; `die`: the process ends at once, with status 86; `tear`: half of the
+-- * `answer`: `busy`, `full`, `ioerr` or `corrupt` at the points of the store, `fail` for memory
+--   and threads; `die`: the process ends at once, with status 86; `tear`: half of the
 --   write is done, then the process ends; `delay`: waits for `seconds` and goes on
 -- @raise for a plan that makes no sense
 local function fault(plan)
@@ -57,8 +58,8 @@ local function fault(plan)
     end
     local point = points[plan.at]
     if not point then
-        error("at must be io, read, write, sync, lock, commit, allocation or thread, got "
-            .. tostring(plan.at), 2)
+        error("at must be io, read, write, sync, lock, commit, allocation, store_allocation or "
+            .. "thread, got " .. tostring(plan.at), 2)
     end
     local answer = plan.answer or point.usual
     if not is_named(point.answers, answer) then
