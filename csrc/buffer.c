@@ -17,6 +17,12 @@ void buffer_fini(struct buffer *buffer) {
     buffer_init(buffer);
 }
 
+void buffer_clear(struct buffer *buffer) {
+    buffer->len = 0;
+    if (buffer->is_broken)
+        buffer_fini(buffer);
+}
+
 char *buffer_reserve(struct buffer *buffer, size_t extra) {
     if (buffer->is_broken)
         return NULL;

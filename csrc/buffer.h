@@ -21,6 +21,9 @@ void buffer_init(struct buffer *buffer);
 // Releases the bytes; the buffer is as after buffer_init.
 void buffer_fini(struct buffer *buffer);
 
+// Makes it empty but keeps its room; one that was broken is whole again.
+void buffer_clear(struct buffer *buffer);
+
 // Appends len bytes. On memory shortage marks the buffer broken and appends nothing more.
 void buffer_add(struct buffer *buffer, const void *bytes, size_t len);
 

@@ -26,7 +26,7 @@ int sqlite_job_row(struct sqlite *sqlite, sqlite3_stmt *statement, struct job_ro
     struct bytes caller = sqlite_column(statement, 4);
     struct bytes class_name = sqlite_column(statement, 5);
     memset(out_job, 0, sizeof *out_job);
-    sqlite->texts.len = 0;
+    buffer_clear(&sqlite->texts);
     // Reserved at once, so that no later text moves an earlier one.
     if (!buffer_reserve(&sqlite->texts, status.len + error.len + caller.len + class_name.len + 4))
         return fault_set(&sqlite->store.fault, STATUS_NO_MEMORY, "out of memory");

@@ -47,6 +47,14 @@ static void test_memory_shortage(void) {
     CHECK("and keeps what it had", buffer.len == 2 && memcmp(buffer.bytes, "ab", 2) == 0);
     buffer_fini(&buffer);
     CHECK("its end mends it", !buffer.is_broken);
+    CHECK("a second one breaks", !buffer_reserve(&buffer, SIZE_MAX - 1));
+    buffer_clear(&buffer);
+    buffer_add(&buffer, "ef", 2);
+    CHECK("to clear it mends it, too", !buffer.is_broken && buffer.len == 2);
+    char *bytes = buffer.bytes;
+    buffer_clear(&buffer);
+    CHECK("and keeps the room of a whole one", buffer.bytes == bytes && buffer.len == 0);
+    buffer_fini(&buffer);
 }
 
 int main(void) {

@@ -5,6 +5,8 @@
 
 #include "fresh_store.h"
 
+#include "fault_point.h"
+
 #include <pthread.h>
 #include <unistd.h>
 
@@ -39,6 +41,20 @@ static struct job_row read_back(const char *id) {
     struct job_row job = {0};
     CHECK("the job is there", ops->read_job(store, id, &job) == STATUS_OK);
     return job;
+}
+
+// Memory that was short for one read once made its connection useless for good.
+static void test_memory_shortage(void) {
+    static const struct fault_plan plan = {.answer = FAULT_FAIL, .nth = 1, .times = 1};
+    struct job_row job;
+    open_store();
+    insert("ann", 'k', 2, 0);
+    fault_point_begin();
+    fault_point_set(FAULT_AT_ALLOCATION, &plan);
+    CHECK("a read without memory says so", ops->read_job(store, last_id, &job) == STATUS_NO_MEMORY);
+    CHECK("and leaves the next one alone", ops->read_job(store, last_id, &job) == STATUS_OK);
+    CHECK("which has its texts", job.caller.len == 3 && memcmp(job.caller.start, "ann", 3) == 0);
+    close_store();
 }
 
 static void test_insert(void) {
@@ -330,6 +346,7 @@ static void test_slow_reader(void) {
 }
 
 int main(void) {
+    test_memory_shortage();
     test_insert();
     test_rollback();
     test_outcomes();
