@@ -224,7 +224,9 @@ static bool accept_table(lua_State *L, int index, struct task *task) {
     if (!status)
         task_succeed(task, content, meta);
     buffer_fini(&json);
-    return status ? fail_nonsense(task, fault.text) : true;
+    if (status == STATUS_NO_MEMORY)
+        task_fail_with(task, fault.text, NULL);
+    return !status || status == STATUS_NO_MEMORY || fail_nonsense(task, fault.text);
 }
 
 static bool is_retry(lua_State *L, int index) {

@@ -56,8 +56,9 @@ static void report_target_locked(struct runner *runner, const struct task *task)
                           .class_name = task->class_name.start};
     char error[TASK_MAX_TEXT + 1];
     if (!is_done) {
-        memcpy(error, task->error.bytes ? task->error.bytes : "", task->error.len);
-        error[task->error.len] = '\0';
+        struct bytes said = task_error(task);
+        memcpy(error, said.start, said.len);
+        error[said.len] = '\0';
         event.text = error;
     }
     memcpy(event.job_id, task->job_id, JOB_ID_SIZE);
@@ -135,7 +136,7 @@ static void store_task(struct runner *runner, struct task *task, enum commit_by 
         if (task->meta.len)
             outcome->meta = view(&task->meta);
     } else {
-        outcome->error = view(&task->error);
+        outcome->error = task_error(task);
         if (task->has_hint)
             outcome->hint = view(&task->hint);
     }

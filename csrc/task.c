@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char no_memory[] = "out of memory";
+
 static const char *put(char **place, const char *bytes, size_t len) {
     char *start = *place;
     memcpy(start, bytes, len);
@@ -64,16 +66,23 @@ void task_succeed(struct task *task, struct bytes content, struct bytes meta) {
     buffer_add(&task->meta, meta.start, meta.len);
     task->verdict = VERDICT_DONE;
     if (task->content.is_broken || task->meta.is_broken)
-        task_fail_with(task, "out of memory", NULL);
+        task_fail_with(task, no_memory, NULL);
 }
 
 void task_fail(struct task *task, struct bytes error, struct bytes hint) {
     clear(task);
     task->verdict = VERDICT_FAILED;
     json_clean_utf8(&task->error, error.start, error.len, TASK_MAX_TEXT);
-    task->has_hint = hint.start != NULL;
-    if (task->has_hint)
+    if (hint.start)
         json_clean_utf8(&task->hint, hint.start, hint.len, TASK_MAX_TEXT);
+    task->has_hint = hint.start && !task->hint.is_broken;
+}
+
+struct bytes task_error(const struct task *task) {
+    const struct buffer *error = &task->error;
+    if (error->is_broken)
+        return (struct bytes){no_memory, sizeof no_memory - 1};
+    return (struct bytes){error->bytes ? error->bytes : "", error->len};
 }
 
 void task_fail_with(struct task *task, const char *error, const char *hint) {

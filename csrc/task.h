@@ -85,4 +85,8 @@ void task_postpone(struct task *task, struct bytes message, int64_t wait_ms, boo
 // task_fail with texts of our own.
 void task_fail_with(struct task *task, const char *error, const char *hint);
 
+// The text of a failure, which lives as long as the task: that there was no memory for its own one
+// is said without any.
+struct bytes task_error(const struct task *task);
+
 #endif
