@@ -124,8 +124,8 @@ INSTALL_TEST_DEPS = @LUA="$(LUA_NAME) luajit" .ci/install build run test openres
 MAKEFLAGS += --no-print-directory
 
 .DELETE_ON_ERROR:
-.PHONY: all library c-tests c-examples run test openresty env install uninstall layers lint asan \
-	tsan cover fuzz fuzzers bench docs clean help FORCE
+.PHONY: all library c-tests c-examples run test soak openresty env install uninstall layers lint \
+	asan tsan cover fuzz fuzzers bench docs clean help FORCE
 
 all: $(CORE) $(LAUNCHER) ## build the module and luabatch (LUA=5.4, luajit or 5.3; V=1 shows the commands)
 
@@ -211,6 +211,14 @@ test: ## run every test on 5.4 and LuaJIT, or on the LUA given (ONLY=WORD: files
 	@for lua in $(TESTED_NAMES); do $(MAKE) all c-examples LUA=$$lua || exit 1; done
 	@$(MAKE) all LUA=luajit
 	@$(HERE) LUAS="$(TESTED_NAMES)" .ci/test $(call quote,$(ONLY))
+
+# Specs that take more steps, or go on for longer, when ORDEAL=all.
+SOAKED ?= ordeal
+
+soak: ## break a store at every single step of what is done to it (an hour or so on two cores)
+	@LUA="$(LUA_NAME)" .ci/install build run test
+	@$(MAKE) all LUA=$(LUA_NAME)
+	@for word in $(SOAKED); do $(HERE) ORDEAL=all LIMIT_S=14400 .ci/test $$word || exit 1; done
 
 openresty: ## start the gateway of examples/openresty on 127.0.0.1:8080
 ifeq ($(FLAVOUR),jit)

@@ -3,9 +3,8 @@
 -- Nothing survives a fork: what a child may do with its parent's runner, and what it may not hold.
 
 local batch = require "batch"
+local build_forker = require "spec.support.forker"
 local process = require "spec.support.process"
-
-local LUA = require "spec.support.interpreter"
 
 local FORKER = [[
 package.cpath = folder .. "/?.so;" .. package.cpath
@@ -17,9 +16,7 @@ describe("after a fork", function()
 
     before_each(function()
         folder = process.folder()
-        local command = "cc -shared -fPIC $(pkg-config --cflags %s) -o %s/forker.so %s"
-        local built = os.execute(command:format(LUA, folder.path, "spec/support/forker.c"))
-        assert.is_true(built == true or built == 0)  -- LuaJIT gives the exit status
+        build_forker(folder.path)
     end)
 
     after_each(function()

@@ -22,6 +22,12 @@ static int function_wait(lua_State *L) {
     return 1;
 }
 
+// alarm(seconds): ends this process if it is still there then
+static int function_alarm(lua_State *L) {
+    alarm((unsigned)luaL_checkinteger(L, 1));
+    return 0;
+}
+
 // leave(status): ends this process and nothing else
 static int function_leave(lua_State *L) {
     _exit((int)luaL_checkinteger(L, 1));
@@ -35,6 +41,8 @@ int luaopen_forker(lua_State *L) {
     lua_setfield(L, -2, "fork");
     lua_pushcfunction(L, function_wait);
     lua_setfield(L, -2, "wait");
+    lua_pushcfunction(L, function_alarm);
+    lua_setfield(L, -2, "alarm");
     lua_pushcfunction(L, function_leave);
     lua_setfield(L, -2, "leave");
     return 1;
