@@ -212,14 +212,6 @@ test: ## run every test on 5.4 and LuaJIT, or on the LUA given (ONLY=WORD: files
 	@$(MAKE) all LUA=luajit
 	@$(HERE) LUAS="$(TESTED_NAMES)" .ci/test $(call quote,$(ONLY))
 
-# Specs that take more steps, or go on for longer, when ORDEAL=all.
-SOAKED ?= ordeal
-
-soak: ## break a store at every single step of what is done to it (an hour or so on two cores)
-	@LUA="$(LUA_NAME)" .ci/install build run test
-	@$(MAKE) all LUA=$(LUA_NAME)
-	@for word in $(SOAKED); do $(HERE) ORDEAL=all LIMIT_S=14400 .ci/test $$word || exit 1; done
-
 openresty: ## start the gateway of examples/openresty on 127.0.0.1:8080
 ifeq ($(FLAVOUR),jit)
 	$(INSTALL_DEPS) build run openresty
@@ -272,6 +264,15 @@ lint: layers ## check style and look for mistakes: luacheck, clang-format, cppch
 	$(Q)clang-format --dry-run -Werror $(C_FILES)
 	$(call say,LINT,cppcheck)
 	$(Q)cppcheck $(CPPCHECK_FLAGS) $(filter %.c,$(C_FILES))
+
+soak: ## run what takes an hour: kills in a loop, a failure at each single step (ONLY=WORD: so named)
+	@LUA="$(LUA_NAME) luajit" .ci/install build run test openresty
+	@$(MAKE) all
+	@$(MAKE) all LUA=luajit
+	@$(HERE) .ci/soak $(call quote,$(ONLY))
+ifneq ($(if $(ONLY),$(findstring $(ONLY),ordeal),all),)
+	@$(HERE) ORDEAL=all LIMIT_S=14400 .ci/test ordeal
+endif
 
 asan: ## run every test with AddressSanitizer, its leak check, and UBSan
 	$(INSTALL_TEST_DEPS) watch

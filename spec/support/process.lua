@@ -43,6 +43,12 @@ function Process:kill(signal)
     os.execute("kill -" .. (signal or "KILL") .. " " .. self.pid)
 end
 
+--- Kills it and the processes that it has started, if it was started by setsid: which may not have
+-- come that far.
+function Process:kill_group()
+    os.execute(("kill -KILL -%d 2>/dev/null || kill -KILL %d"):format(self.pid, self.pid))
+end
+
 --- Waits for the end. Returns the exit status as a shell counts it (137 after KILL).
 function Process:wait()
     if not self.status then
@@ -68,21 +74,38 @@ local function new_folder()
     return setmetatable({ path = path, store = path .. "/batch.db", processes = {} }, Folder)
 end
 
---- Runs a chunk in a process of its own, with some variables of the shell if they are given.
-function Folder:start(code, variables)
-    local name = "process" .. #self.processes + 1
-    local script = self.path .. "/" .. name .. ".lua"
-    local file = assert(io.open(script, "w"))
-    file:write(PRELUDE, code)
+--- Writes a file into the folder and gives its path.
+function Folder:write(name, text)
+    local path = self.path .. "/" .. name
+    local file = assert(io.open(path, "w"))
+    file:write(text)
     file:close()
-    local command = ("%s %s %s %s >%s/%s.out 2>&1 </dev/null & echo $!; wait $!; echo $?"):format(
-        variables or "", LUA, script, self.path, self.path, name)
-    local pipe = assert(io.popen(command))
+    return path
+end
+
+--- Runs a command of the shell in a process of its own, behind words that prepare for it.
+function Folder:launch(command, preparation)
+    local name = "process" .. #self.processes + 1
+    local pipe = assert(io.popen(
+        ("%s\n%s >%s/%s.out 2>&1 </dev/null & echo $!; wait $!; echo $?"):format(
+            preparation or "", command, self.path, name)))
     local process = setmetatable({
         name = name, folder = self, pipe = pipe, pid = pipe:read("l"),
     }, Process)
     self.processes[#self.processes + 1] = process
     return process
+end
+
+--- Runs a chunk in a process of its own, with some variables of the shell if they are given.
+function Folder:start(code, variables)
+    local script = self:write(("process%d.lua"):format(#self.processes + 1), PRELUDE .. code)
+    return self:launch(("%s %s %s %s"):format(variables or "", LUA, script, self.path))
+end
+
+--- The same with another Lua: words that put its build on the paths, and its program.
+function Folder:start_with(paths, lua, code)
+    local script = self:write(("process%d.lua"):format(#self.processes + 1), PRELUDE .. code)
+    return self:launch(("%s %s %s"):format(lua, script, self.path), paths)
 end
 
 function Folder:read(name)
