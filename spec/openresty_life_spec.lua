@@ -114,6 +114,30 @@ describe("under load, nginx's workers", function()
         assert.same({}, server:complaints "exited on signal 9")
     end)
 
+    it("lose nothing, killed twenty times, one after the other", function()
+        local server, pages = openresty.start { batch = { workers = N_HANDS, crash_limit = 1000 } },
+            site.start()
+        local load, ids, n_kills = { jobs = 400, targets = 4, seconds = 0.004 }, {}, 0
+        local all = submitters(server, pages, load, ids)
+        all[#all + 1] = function()
+            while n_kills < 20 do
+                local workers = server:workers()
+                if #workers > 0 then
+                    n_kills = n_kills + 1
+                    server:kill(workers[math.random(#workers)])
+                end
+                cqueues.sleep(0.02 + 0.2 * math.random())
+            end
+        end
+        web.together(all)
+        check_jobs(ids, load)
+        assert.same(load.jobs, #fresh.client():jobs { limit = 1000 })
+        local n_pages, n_repeated = pages:counts()
+        assert.same(load.jobs * load.targets, n_pages)
+        assert.is_true(n_repeated <= n_kills * 3 * N_HANDS, n_repeated .. " were fetched again")
+        assert.same({}, server:complaints "exited on signal 9")
+    end)
+
     it("lose nothing in a quit, and go on where they were", function()
         local server, pages = openresty.start { batch = { workers = N_HANDS } }, site.start()
         local load, ids = { jobs = 60, targets = 8, seconds = 0.02 }, {}
@@ -194,6 +218,31 @@ describe("a worker of nginx", function()
         local _, targets = client:status(id)
         assert.not_equal(first, tonumber(targets[3].result.content))
         assert.same(1, targets[2].attempts)
+    end)
+
+    it("that a target crashes again and again comes back: that target alone has crashed", function()
+        local server = openresty.start { workers = 1, batch = { workers = 12, crash_limit = 3 } }
+        local client = fresh.client { jobs_total = 100 }
+        local function submit(caller, ...)
+            local targets = {}
+            for i, url in ipairs { ... } do
+                targets[i] = { url = url }
+            end
+            return (assert(client:submit(caller, targets)))
+        end
+        local ids = { submit("poison", "say:1", "crash:0.1", "say:2") }
+        for i = 1, 8 do
+            ids[#ids + 1] = submit("fine" .. i, "nap:0.3", "say:x")
+        end
+        for i, id in ipairs(ids) do
+            local job = assert(client:wait(id, 20 * SLOWNESS))
+            assert.same(i == 1 and "partial" or "done", job.status)
+        end
+        local _, targets = client:status(ids[1])
+        assert.same({ "crashed", 3, "done" },
+            { targets[2].error, targets[2].attempts, targets[3].status })
+        assert.same(3, select(2, server:error_log():gsub("exited on signal 6", "")))
+        assert.same({}, server:complaints "exited on signal 6")
     end)
 
     it("that is reloaded finishes what it fetches, and another one goes on", function()

@@ -5,6 +5,9 @@
 
 local batch = require "batch"
 local core = require "batch.core"
+local ffi = require "ffi"
+
+ffi.cdef "void abort(void);"
 
 local verbs = {}
 
@@ -60,6 +63,12 @@ function verbs.hog(word)
         ngx.update_time()
     until core.monotime() >= ends_at
     return "blocked"
+end
+
+-- Takes its process with it after so many seconds.
+function verbs.crash(word)
+    ngx.sleep(tonumber(word))
+    ffi.C.abort()
 end
 
 -- Is busy for so many calls.
