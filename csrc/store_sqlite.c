@@ -222,8 +222,11 @@ static int make_file(const struct place *place, struct fault *fault) {
 }
 
 // Debian's SQLite overwrites all that is deleted unless it is told not to: clearing a large job
-// would write it once more, in one transaction.
-#define PRAGMAS "pragma trusted_schema = off; pragma secure_delete = fast; "
+// would write it once more, in one transaction. A log that one large transaction has made long is
+// cut when it begins anew; twice what it has between checkpoints, so that this is rare.
+#define PRAGMAS                                                                                    \
+    "pragma trusted_schema = off; pragma secure_delete = fast; "                                   \
+    "pragma journal_size_limit = 8388608; "
 
 static const char *const pragmas[] = {
     [DURABILITY_NORMAL] = PRAGMAS "pragma synchronous = normal",
