@@ -13,8 +13,8 @@ local n_results, size = tonumber(arg[1]) or 10000, tonumber(arg[2]) or 256 * 102
 
 local function run()
     local figures = stream.run(n_results, size)
-    print(("%d results of %d bytes: %.1f MiB of memory at most, log %.1f MiB, file %.1f MiB; a slow "
-        .. "reader got %.1f MiB meanwhile"):format(n_results, size, figures.peak_bytes / MIB,
+    print(("%d results of %d bytes: %.1f MiB of memory at most, log %.1f MiB, file %.1f MiB; a "
+        .. "slow reader got %.1f MiB meanwhile"):format(n_results, size, figures.peak_bytes / MIB,
         figures.wal_bytes / MIB, figures.file_bytes / MIB, figures.slow_bytes / MIB))
     stream.check(figures, n_results, size)
 end

@@ -53,7 +53,7 @@ local function read_slowly(server, id, bytes_per_second)
     return function() os.execute("kill " .. pid) end
 end
 
---- Streams n results of the given size to a slow reader while they are fetched, then to a quick one.
+--- Streams results of one size to a slow reader while they are fetched, then to a quick one.
 -- @treturn table `peak_bytes` of the server, `wal_bytes` at most, `file_bytes`, `n_lines` and
 -- `read_bytes` of the quick reader, `slow_bytes` that the slow one had got
 function stream.run(n_results, size)
