@@ -14,6 +14,10 @@
 
 #define LIVE "status in ('queued', 'running')"
 
+// No job ends before one that ended earlier, even if the clock was set back meanwhile: what goes
+// first when results no longer fit is told by these moments.
+#define LAST_END "coalesce((select max(finished_at) from job where finished_at is not null), 0)"
+
 #define JOB_COLUMNS                                                                                \
     " key, id, status, error, caller, class, owner, targets_total, targets_done, targets_failed,"  \
     " bytes, created_at, started_at, finished_at, expires_at, attempts, busy_ms, deaths "
@@ -158,7 +162,7 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                       "set status = 'running', started_at = coalesce(started_at, ?2)\n"
                       "where key = ?1 and status = 'queued'",
     [SQL_CANCEL_JOB] = "update job\n"
-                       "set status = 'cancelled', finished_at = ?2\n"
+                       "set status = 'cancelled', finished_at = max(?2, " LAST_END ")\n"
                        "where id = ?1 and " LIVE "\n"
                        "returning" JOB_COLUMNS,
     [SQL_TOUCH_JOB] = "update job\n"
@@ -181,7 +185,7 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                     "  bytes = bytes + ?4,\n"
                     "  expires_at = max(expires_at, ?5),\n"
                     "  attempts = 0, busy_ms = 0, deaths = 0,\n"
-                    "  finished_at = ?6,\n"
+                    "  finished_at = max(?6, " LAST_END "),\n"
                     "  status = case targets_failed + ?3\n"
                     "    when 0 then 'done'\n"
                     "    when targets_total then 'failed'\n"
@@ -257,7 +261,8 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                          "set owner = null, status = 'queued'\n"
                          "where owner = ?1 and " LIVE,
     [SQL_FAIL_JOBS] = "update job\n"
-                      "set status = 'failed', error = ?2, finished_at = ?3\n"
+                      "set status = 'failed', error = ?2,\n"
+                      "  finished_at = max(?3, " LAST_END ")\n"
                       "where key in (\n"
                       "  select key from job\n"
                       "  where owner is nullif(?1, 0) and " LIVE "\n"

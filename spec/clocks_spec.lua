@@ -141,6 +141,35 @@ for _, case in ipairs(JUMPS) do
     end)
 end
 
+describe("eviction after a wall clock that jumped back", function()
+    before_each(fresh.start)
+    after_each(fresh.finish)
+
+    it("still takes the jobs that ended longest ago, and leaves the last one", function()
+        local clock = core.clock(BEGIN)
+        local runner = fresh.runner({ ttl = "24h", max_bytes = "10KiB" }, clock)
+        local ids = {}
+        local function finish(content)
+            ids[#ids + 1] = assert(runner:submit("c" .. #ids, fresh.targets(1)))
+            runner:drain(function() return content end)
+        end
+        for _ = 1, 3 do
+            finish(("x"):rep(3000))
+            clock:advance(1)
+        end
+        jump(clock, -2 * HOUR)
+        finish(("y"):rep(3000))
+        assert.is_nil(runner:status(ids[1]))
+        for i = 2, 4 do
+            assert.equal("done", runner:status(ids[i]).status)
+        end
+        clock:advance(60)
+        finish(("z"):rep(20000))
+        assert.equal("done", runner:status(ids[5]).status)
+        assert.equal(4, runner:stats().evicted_jobs)
+    end)
+end)
+
 describe("a lease", function()
     local clock, runner
 
