@@ -128,6 +128,31 @@ describe("without any token", function()
         end
     end)
 
+    it("whoever asks for another host is refused: it may be a page in a browser", function()
+        local nobody = assert(callers.new {})
+        for _, host in ipairs {
+            "127.0.0.1", "127.0.0.1:8080", "127.3.2.1:1", "localhost", "LocalHost:8080", "[::1]",
+            "[::1]:8080", "localhost:",
+        } do
+            assert.equal("local", (nobody:identify(nil, host)), host)
+        end
+        for _, host in ipairs {
+            "example.com", "example.com:8080", "127.0.0.1.example.com", "localhost.example.com",
+            "127.1", "0.0.0.0:8080", "[::]:8080", "192.0.2.1", "", ":8080", "::1", "localhost:8:8",
+            "127.0.0.1, example.com", "localhost\0", "[::1]x",
+        } do
+            local caller, message, code, hint = nobody:identify("Bearer alice", host)
+            assert.is_nil(caller, host)
+            assert.equal("unauthorized", code)
+            assert.matches("^without tokens only requests to this machine's own address", message)
+            assert.matches("localhost", hint)
+        end
+    end)
+
+    it("what a request is for does not matter to who has a token", function()
+        assert.equal("alice", (two_callers():identify("Bearer alice", "example.com")))
+    end)
+
     local REACHED_BY_NOBODY = {
         "127.0.0.1:8080", "127.0.0.1:0", "127.255.255.254:1", "[::1]:8080", "localhost:8080",
         "LocalHost:1", "unix:/run/batch.sock", "unix:batch.sock",

@@ -108,6 +108,15 @@ describe("nginx", function()
         assert.truthy(server:line_with "caller must return a name, or nil for nobody, got a table")
     end)
 
+    it("lets whom nobody names in from this machine, but no page of a browser", function()
+        server = openresty.start { locations = [[location /here/ {
+            content_by_lua_block { require("batch.openresty").serve { prefix = "/here" } } }]] }
+        local path = "/here/v1/batches"
+        assert.equal(200, server:get(path).status)
+        local rebound = server:request("GET", path, nil, { host = "page.example" })
+        assert.same({ 401, "unauthorized" }, { rebound.status, rebound:json().error.code })
+    end)
+
     it("answers HEAD as GET, without the text", function()
         server = openresty.start()
         local _, id = submit { "say:a" }

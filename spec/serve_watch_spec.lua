@@ -54,6 +54,37 @@ describe("callers of a server", function()
     end)
 end)
 
+describe("a server without tokens", function()
+    before_each(fresh.start)
+    after_each(fresh.finish)
+
+    -- As a browser sends it whose page's own name has come to lead to 127.0.0.1.
+    local REBOUND = "-H 'host: page.example:8080' "
+
+    it("answers no page of another site in a browser, whatever name leads here", function()
+        local server = service.start()
+        for _, words in ipairs { "", "--http2-prior-knowledge " } do
+            local answer, id = server:submit({ "say:a" }, REBOUND .. words)
+            assert.same({ 401, "unauthorized" }, { answer.status, answer.json().error.code })
+            assert.is_nil(id)
+            assert.equal(401, server:curl("/v1/batches", REBOUND .. words).status)
+        end
+        local simple = "-d '{}' -H 'content-type: text/plain' -H 'origin: http://page.example'"
+        assert.equal(415, server:curl("/v1/batches", simple).status)
+        local preflight = server:curl("/v1/batches", "-X OPTIONS -H 'origin: http://page.example'")
+        assert.equal(405, preflight.status)
+        assert.is_nil(preflight.headers["access-control-allow-origin"])
+        assert.same({}, server:curl("/v1/batches").json().jobs)
+        assert.equal(200, server:curl("/healthz", REBOUND).status)
+    end)
+
+    it("on a unix socket does not mind what it is called", function()
+        local server = service.start {
+            server = 'listen = "unix:' .. fresh.path "batch.sock" .. '"' }
+        assert.equal(200, server:curl("/v1/batches", REBOUND).status)
+    end)
+end)
+
 describe("a server's log", function()
     before_each(fresh.start)
     after_each(fresh.finish)

@@ -35,7 +35,8 @@ local ABSENT = {
 --- Makes an API that has no runner yet.
 -- @tparam table parts
 --
--- - `identify(request)`: gives the caller's name and class, or nil and a sentence
+-- - `identify(request)`: gives the caller's name and class, or nil, a sentence, a code of no
+--   use here, and perhaps a hint
 -- - `operator`: who submits when the caller is false, which stands for one who sees all jobs
 -- - `max_body`: bytes of a request's body
 -- - `settings`: the fields of the configuration's `[batch]`
@@ -106,10 +107,10 @@ end
 local function read_context(self, request, operation, id)
     local context = { prefix = self.prefix }
     if operation.needs ~= "nothing" then
-        local caller, class = self.identify(request)
+        local caller, class, _, hint = self.identify(request)
         if caller == nil then
             return nil, answers.refusal("unauthorized", class or "who are you?",
-                nil, { ["www-authenticate"] = "Bearer" })
+                hint, { ["www-authenticate"] = "Bearer" })
         end
         context.caller, context.class = caller or nil, class
     end

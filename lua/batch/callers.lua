@@ -5,6 +5,7 @@
 
 local field_types = require "batch.field_types"
 local digest = require "openssl.digest"
+local loopback = require "batch.loopback"
 
 local MAX_TOKEN = 1024 -- bytes; far above what any generator of tokens makes
 local LOCAL_CALLER, NO_CLASS = "local", ""
@@ -44,8 +45,8 @@ local function token_in(header)
     return scheme and scheme:lower() == "bearer" and token or nil
 end
 
-local function unauthorized(message)
-    return nil, message, "unauthorized"
+local function unauthorized(message, hint)
+    return nil, message, "unauthorized", hint
 end
 
 local methods = {}
@@ -57,13 +58,20 @@ end
 
 --- Tells who sends a header.
 -- @tparam ?string header the value of Authorization
+-- @tparam ?string host the value of Host, where a browser may have sent it; looked at only if there
+-- is no token
 -- @treturn[1] string the caller; `local`, whatever the header says, if no token is configured
 -- @treturn[1] string the class of the caller's jobs
 -- @treturn[2] nil
 -- @treturn[2] string what is wrong; says nothing about what was sent
 -- @treturn[2] string `unauthorized`
-function methods:identify(header)
+-- @treturn[2] ?string a hint, if there is a better one than to send a token
+function methods:identify(header, host)
     if #self._entries == 0 then
+        local is_meant, message, hint = loopback.check_host(host)
+        if not is_meant then
+            return unauthorized(message, hint)
+        end
         return LOCAL_CALLER, NO_CLASS
     elseif header == nil or header == "" then
         return unauthorized "a token is needed"
@@ -116,20 +124,6 @@ local function new(tokens)
     return setmetatable({ _entries = entries }, metatable)
 end
 
--- Spelled as addresses are printed: forms such as 127.1 or 0x7f.0.0.1 are not looked into.
-local function is_loopback(host)
-    if host:lower() == "localhost" or host == "[::1]" then
-        return true
-    end
-    local bytes = { host:match("^127%.(%d+)%.(%d+)%.(%d+)$") }
-    for _, byte in ipairs(bytes) do
-        if #byte > 3 or tonumber(byte) > 255 or byte:find("^0%d") then
-            return false
-        end
-    end
-    return #bytes == 3
-end
-
 --- Refuses to let strangers in: without tokens a server may only listen where no other machine
 -- reaches it.
 -- @tparam string listen as in a file's `[server]`
@@ -140,7 +134,7 @@ end
 -- @treturn[2] string `invalid`
 local function check_listen(listen, has_tokens)
     local host = listen:match("^(.+):%d+$")
-    if has_tokens or listen:find("^unix:") or host and is_loopback(host) then
+    if has_tokens or listen:find("^unix:") or host and loopback.is_loopback(host) then
         return true
     end
     return nil, ("server.listen = %s lets everyone in who reaches it: add an [[auth.token]], "

@@ -7,6 +7,7 @@
 
 local core = require "batch.core"
 local exchange = require "batch.openresty.exchange"
+local loopback = require "batch.loopback"
 local metrics = require "batch.metrics"
 local process = require "ngx.process"
 local settings = require "batch.openresty.settings"
@@ -214,13 +215,17 @@ local function check_answering(name)
 end
 
 local function is_loopback(address)
-    return address:find "^127%." or address == "::1" or address == "unix:"
+    return address:find "^127%." or address == "::1"
 end
 
 -- Who calls where nobody says it: as the stand-alone server has it without tokens.
 local function local_caller()
-    if is_loopback(ngx.var.remote_addr) then
+    local address = ngx.var.remote_addr
+    if address == "unix:" then
         return "local"
+    elseif is_loopback(address) then
+        local is_meant, message = loopback.check_host(ngx.var.http_host)
+        return is_meant and "local" or nil, message
     end
     return nil, "only loopback is served, for serve was given no function caller"
 end
@@ -242,7 +247,7 @@ end
 --
 -- - `prefix` (""): where the location begins, such as "/api"
 -- - `caller`: gives the caller's name, or nil for 401, and as second value its class; without it
---   only loopback is served, as caller "local"
+--   only loopback is served, by its own names, as caller "local"
 -- - `max_body` (1 MiB): bytes of a request's body; nginx's client_max_body_size holds as well
 -- @raise before `start`, and where no request can be answered
 local function serve(options)

@@ -216,9 +216,11 @@ local function new(config, parts)
         _callers = parts.callers, _started = config.server, _signals = signals.catch(),
         _grace = config.server.shutdown_grace, _tend_now = condition.new(), _is_closing = false,
     }
+    local has_port = not config.server.listen:find "^unix:" -- browsers reach no other socket
     self._api = api.new {
         identify = function(request)
-            return self._callers:identify(request.header "authorization")
+            local host = has_port and request.header "host" or nil
+            return self._callers:identify(request.header "authorization", host)
         end,
         max_body = config.server.max_body,
         settings = config.batch,

@@ -49,8 +49,10 @@ local function begin(port, method, path, body, headers)
     self.socket:onerror(errors_are_values)
     self.socket:setmode("b", "bn")
     self.is_without_body = method == "HEAD"
-    local lines = { ("%s %s HTTP/1.1"):format(method, path), "host: localhost",
-        "connection: close" }
+    local lines = { ("%s %s HTTP/1.1"):format(method, path), "connection: close" }
+    if not (headers and headers.host) then
+        lines[3] = "host: localhost"
+    end
     for name, value in pairs(headers or {}) do
         lines[#lines + 1] = name .. ": " .. value
     end
