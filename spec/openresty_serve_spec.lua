@@ -104,7 +104,8 @@ describe("nginx", function()
             assert.same({ 401, "who are you?" }, { answer.status, answer:json().error.message })
         end
         assert.same(200, server:request("GET", "/odd/v1/batches", nil, as "7").status)
-        assert.same(500, server:request("GET", "/odd/v1/batches", nil, as "{}").status)
+        local broken = server:request("GET", "/odd/v1/batches", nil, as "{}")
+        assert.same({ 500, "internal" }, { broken.status, broken:json().error.code })
         assert.truthy(server:line_with "caller must return a name, or nil for nobody, got a table")
     end)
 

@@ -5,6 +5,7 @@
 -- threads have the answer.
 -- @module batch.openresty
 
+local answers = require "batch.api.answers"
 local core = require "batch.core"
 local exchange = require "batch.openresty.exchange"
 local loopback = require "batch.loopback"
@@ -242,6 +243,20 @@ local function identify(request)
     return tostring(caller), class
 end
 
+local function traceback(raised)
+    return debug.traceback(tostring(raised), 2)
+end
+
+-- A defect, or a function caller that raises, is told in the API's own words.
+local function answer(api, request)
+    local is_fine, response = xpcall(api.handle, traceback, api, request)
+    if is_fine then
+        return response
+    end
+    here.fields.log("error", "internal error", { detail = response })
+    return answers.refusal("internal", "internal error")
+end
+
 --- Answers the request that is being handled: the HTTP API below a prefix.
 -- @tparam[opt] table options
 --
@@ -260,7 +275,7 @@ local function serve(options)
     local api = here:api(identify, prefix, options.max_body or DEFAULT_MAX_BODY)
     here:tend()
     local request = exchange.request(prefix, options.caller or local_caller)
-    exchange.respond(request, api:handle(request), here.fields.log)
+    exchange.respond(request, answer(api, request), here.fields.log)
 end
 
 --- Answers the request with what Prometheus reads: what all workers have counted, since it is
