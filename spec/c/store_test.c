@@ -256,13 +256,17 @@ static void test_deaths(void) {
 }
 
 // Ends a job of one target with that content.
-static void finish(char key_byte, const char *content, int64_t finished_at) {
+static void end(int64_t key, const char *content, int64_t finished_at) {
     int status;
-    struct outcome outcome = outcome_of(insert("ann", key_byte, 1, 0), 0, content, true);
+    struct outcome outcome = outcome_of(key, 0, content, true);
     outcome.finished_at = finished_at;
     begin();
     ops->put_outcome(store, &outcome, &status);
     commit();
+}
+
+static void finish(char key_byte, const char *content, int64_t finished_at) {
+    end(insert("ann", key_byte, 1, 0), content, finished_at);
 }
 
 static void clear_all(void) {
@@ -277,10 +281,12 @@ static void test_eviction(void) {
     struct store_gauges gauges;
     struct job_row job;
     open_store();
-    finish('b', "12345", NOW + 20);
+    int64_t earlier = insert("ann", 'b', 1, 0);
     finish('a', "12345", NOW + 10);  // submitted later, finished sooner
     memcpy(first, last_id, JOB_ID_SIZE);
-    finish('c', "12345", NOW + 30);
+    end(earlier, "12345", NOW + 20);
+    finish('c', "12345", NOW - 30);  // the clock was set back
+    CHECK("none ends before an earlier one", read_back(last_id).finished_at == NOW + 20);
     insert("ann", 'd', 1, 0);
     memcpy(live, last_id, JOB_ID_SIZE);
     begin();
