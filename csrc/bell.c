@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char folder_name[] = "/luabatch-XXXXXX", socket_name[] = "/bell";
@@ -39,7 +40,9 @@ static int listen_at(const struct sockaddr_un *address) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    if (bind(fd, (const struct sockaddr *)address, sizeof *address) == 0 && listen(fd, 1) == 0)
+    // The folder keeps others away as well, but what is seen of a socket should say so.
+    if (bind(fd, (const struct sockaddr *)address, sizeof *address) == 0 &&
+        chmod(address->sun_path, 0600) == 0 && listen(fd, 1) == 0)
         return fd;
     int error = errno;
     close(fd);
