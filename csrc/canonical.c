@@ -9,6 +9,8 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Enough that a call of the hash costs nothing beside what it hashes.
@@ -36,26 +38,12 @@ static void add_target(struct buffer *out, const struct target *target, bool is_
     buffer_add_byte(out, '}');
 }
 
-// Hashes what has gathered and makes room for more.
-static int hash_piece(EVP_MD_CTX *hash, struct buffer *piece) {
-    int is_done = !piece->is_broken && EVP_DigestUpdate(hash, piece->bytes, piece->len);
-    piece->len = 0;
-    return is_done ? STATUS_OK : STATUS_NO_MEMORY;
-}
-
-static int hash_targets(EVP_MD_CTX *hash, const struct targets *targets, struct buffer *piece) {
-    struct target target;
-    size_t offset = 0;
-    buffer_add_byte(piece, '[');
-    for (bool is_first = true; targets_next(targets, &offset, &target) == STATUS_OK;
-         is_first = false) {
-        add_target(piece, &target, is_first);
-        if (piece->len >= PIECE_BYTES && hash_piece(hash, piece) != STATUS_OK)
-            return STATUS_NO_MEMORY;
-    }
-    buffer_add_byte(piece, ']');
-    return hash_piece(hash, piece);
-}
+struct canonical_hash {
+    EVP_MD_CTX *digest;
+    struct buffer piece;  // gathered, to be hashed at once
+    bool has_target;
+    bool is_broken;  // memory ran out
+};
 
 enum canonical_rank canonical_rank(const char *key, size_t len) {
     for (int rank = 0; rank < CANONICAL_FURTHER; rank++)
@@ -80,20 +68,66 @@ void canonical_write(const struct targets *targets, struct buffer *out) {
     buffer_add_byte(out, ']');
 }
 
+// Hashes what has gathered and makes room for more.
+static void hash_piece(struct canonical_hash *hash) {
+    struct buffer *piece = &hash->piece;
+    if (piece->is_broken || !EVP_DigestUpdate(hash->digest, piece->bytes, piece->len))
+        hash->is_broken = true;
+    piece->len = 0;
+}
+
+struct canonical_hash *canonical_hash_new(const char *caller, size_t caller_len) {
+    struct canonical_hash *hash = calloc(1, sizeof *hash);
+    if (!hash)
+        return NULL;
+    buffer_init(&hash->piece);
+    hash->digest = EVP_MD_CTX_new();
+    if (!hash->digest || !EVP_DigestInit_ex(hash->digest, EVP_sha256(), NULL)) {
+        canonical_hash_free(hash);
+        return NULL;
+    }
+    buffer_add(&hash->piece, caller, caller_len);
+    buffer_add_byte(&hash->piece, '\0');
+    buffer_add_byte(&hash->piece, '[');
+    return hash;
+}
+
+void canonical_hash_add(struct canonical_hash *hash, const struct target *target) {
+    add_target(&hash->piece, target, !hash->has_target);
+    hash->has_target = true;
+    if (hash->piece.len >= PIECE_BYTES)
+        hash_piece(hash);
+}
+
+int canonical_hash_end(struct canonical_hash *hash, unsigned char out_key[CANONICAL_KEY_BYTES]) {
+    buffer_add_byte(&hash->piece, ']');
+    hash_piece(hash);
+    memset(out_key, 0, CANONICAL_KEY_BYTES);
+    if (hash->is_broken || !EVP_DigestFinal_ex(hash->digest, out_key, NULL))
+        return STATUS_NO_MEMORY;
+    return STATUS_OK;
+}
+
+void canonical_hash_free(struct canonical_hash *hash) {
+    if (!hash)
+        return;
+    EVP_MD_CTX_free(hash->digest);
+    buffer_fini(&hash->piece);
+    free(hash);
+}
+
 int canonical_key(const char *caller, size_t caller_len, const struct targets *targets,
                   unsigned char out_key[CANONICAL_KEY_BYTES]) {
-    int status = STATUS_NO_MEMORY;
-    struct buffer piece;
-    buffer_init(&piece);
+    struct target target;
+    size_t offset = 0;
+    struct canonical_hash *hash = canonical_hash_new(caller, caller_len);
     memset(out_key, 0, CANONICAL_KEY_BYTES);
-    buffer_add(&piece, caller, caller_len);
-    buffer_add_byte(&piece, '\0');
-    EVP_MD_CTX *hash = EVP_MD_CTX_new();
-    if (hash && EVP_DigestInit_ex(hash, EVP_sha256(), NULL) &&
-        hash_targets(hash, targets, &piece) == STATUS_OK && EVP_DigestFinal_ex(hash, out_key, NULL))
-        status = STATUS_OK;
-    EVP_MD_CTX_free(hash);
-    buffer_fini(&piece);
+    if (!hash)
+        return STATUS_NO_MEMORY;
+    while (targets_next(targets, &offset, &target) == STATUS_OK)
+        canonical_hash_add(hash, &target);
+    int status = canonical_hash_end(hash, out_key);
+    canonical_hash_free(hash);
     return status;
 }
 

@@ -49,6 +49,14 @@ void canonical_write(const struct targets *targets, struct buffer *out);
 int canonical_key(const char *caller, size_t caller_len, const struct targets *targets,
                   unsigned char out_key[CANONICAL_KEY_BYTES]);
 
+// The same target by target, for a list that does not lie in memory either. new gives NULL when
+// memory is short, later shortage is end's STATUS_NO_MEMORY.
+struct canonical_hash;
+struct canonical_hash *canonical_hash_new(const char *caller, size_t caller_len);
+void canonical_hash_add(struct canonical_hash *hash, const struct target *target);
+int canonical_hash_end(struct canonical_hash *hash, unsigned char out_key[CANONICAL_KEY_BYTES]);
+void canonical_hash_free(struct canonical_hash *hash);
+
 // A key as users see it: lower-case hex.
 void canonical_key_hex(const unsigned char key[CANONICAL_KEY_BYTES],
                        char out_hex[CANONICAL_KEY_HEX]);

@@ -277,21 +277,19 @@ static int method_purge_expired(lua_State *L) {
     return push_count(L, box, status ? status : clear_dropped(box), count);
 }
 
-// --- check and backup ---
+// --- check, repair and backup ---
 
-struct faults {
-    struct buffer texts;  // each with its NUL
-};
-
-static void add_fault(void *context, const char *text) {
-    struct faults *faults = context;
-    buffer_add(&faults->texts, text, strlen(text) + 1);
+// Sentences, each with its NUL.
+static void add_text(struct buffer *texts, const char *text) {
+    buffer_add(texts, text, strlen(text) + 1);
 }
 
-static int push_faults(lua_State *L) {
-    const struct faults *faults = lua_touserdata(L, 1);
-    const char *text = faults->texts.bytes, *end = text + faults->texts.len;
+static int push_texts(lua_State *L) {
+    const struct buffer *texts = lua_touserdata(L, 1);
     lua_newtable(L);
+    if (texts->len == 0)
+        return 1;
+    const char *text = texts->bytes, *end = text + texts->len;
     for (int i = 1; text < end; text += strlen(text) + 1, i++) {
         lua_pushstring(L, text);
         lua_rawseti(L, -2, i);
@@ -299,26 +297,87 @@ static int push_faults(lua_State *L) {
     return 1;
 }
 
+// The texts as a list, or true when there are none. Returns LUA_OK, or what pcall returns: then the
+// error lies on the stack. Room for three values was made before.
+static int push_list(lua_State *L, struct buffer *texts, bool is_always_list) {
+    if (texts->len == 0 && !is_always_list) {
+        lua_pushboolean(L, true);
+        return LUA_OK;
+    }
+    lua_pushcfunction(L, push_texts);
+    lua_pushlightuserdata(L, texts);
+    return lua_pcall(L, 1, 1, 0);
+}
+
+static void add_fault(void *context, const char *text) {
+    add_text(context, text);
+}
+
 // check() → true, or a list of faults
 static int method_check(lua_State *L) {
     struct lstore *box = check_store(L);
-    struct faults faults;
-    buffer_init(&faults.texts);
-    lua_pushcfunction(L, push_faults);
-    lua_pushlightuserdata(L, &faults);
+    struct buffer faults;
+    buffer_init(&faults);
     int status = box->store->ops->check(box->store, add_fault, &faults);
-    if (!status && faults.texts.is_broken)
+    if (!status && faults.is_broken)
         status = fault_set(&box->store->fault, STATUS_NO_MEMORY, "out of memory");
-    bool is_sound = faults.texts.len == 0;
-    int failed = status || is_sound ? LUA_OK : lua_pcall(L, 1, 1, 0);
-    buffer_fini(&faults.texts);
+    int failed = status ? LUA_OK : push_list(L, &faults, false);
+    buffer_fini(&faults);
     if (status)
         return refuse(L, box, status);
-    if (failed)
-        return lua_error(L);
-    if (is_sound)
-        lua_pushboolean(L, true);
-    return 1;
+    return failed ? lua_error(L) : 1;
+}
+
+struct repairing {
+    struct lstore *box;
+    struct buffer mended;
+    struct buffer left;
+};
+
+static bool is_alive(void *context, int64_t owner) {
+    struct repairing *repairing = context;
+    return owners_is_alive(repairing->box->owners, owner);
+}
+
+static void add_mended(void *context, const char *text) {
+    struct repairing *repairing = context;
+    add_text(&repairing->mended, text);
+}
+
+static void add_left(void *context, const char *text) {
+    struct repairing *repairing = context;
+    add_text(&repairing->left, text);
+}
+
+static int mend(struct lstore *box, struct repairing *repairing) {
+    struct repair repair = {is_alive, add_mended, add_left, repairing};
+    int status = box->store->ops->begin(box->store, PATIENCE_MS);
+    if (!status)
+        status = box->store->ops->repair(box->store, &repair);
+    if (!status && (repairing->mended.is_broken || repairing->left.is_broken))
+        status = fault_set(&box->store->fault, STATUS_NO_MEMORY, "out of memory");
+    if (status || repairing->mended.len > 0)
+        return end_write(box, status);
+    // A file that is broken may refuse even to commit nothing.
+    box->store->ops->rollback(box->store);
+    return STATUS_OK;
+}
+
+// repair() → a list of what was mended; then true, or a list of the faults that are left
+static int method_repair(lua_State *L) {
+    struct lstore *box = check_store(L);
+    struct repairing repairing = {.box = box};
+    buffer_init(&repairing.mended);
+    buffer_init(&repairing.left);
+    int status = mend(box, &repairing);
+    int failed = status ? LUA_OK : push_list(L, &repairing.mended, true);
+    if (!status && !failed)
+        failed = push_list(L, &repairing.left, false);
+    buffer_fini(&repairing.mended);
+    buffer_fini(&repairing.left);
+    if (status)
+        return refuse(L, box, status);
+    return failed ? lua_error(L) : 2;
 }
 
 static int method_backup(lua_State *L) {
@@ -341,6 +400,7 @@ static const luaL_Reg methods[] = {
     {"evict_oldest", method_evict_oldest},
     {"purge_expired", method_purge_expired},
     {"check", method_check},
+    {"repair", method_repair},
     {"backup", method_backup},
     {"close", method_close},
     {NULL, NULL},

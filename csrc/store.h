@@ -114,6 +114,14 @@ struct mass_failure {
     void *context;
 };
 
+// What a repair asks, and what it tells.
+struct repair {
+    bool (*is_alive)(void *context, int64_t owner);
+    void (*mended)(void *context, const char *text);  // once for each thing that was mended
+    void (*left)(void *context, const char *text);    // once for each fault that is left
+    void *context;
+};
+
 struct owner_row {
     int64_t id;
     int64_t slot;
@@ -214,6 +222,9 @@ struct store_ops {
     // Proves the invariants; calls report once for each fault found.
     int (*check)(struct store *store, void (*report)(void *context, const char *text),
                  void *context);
+    // Mends what can be mended, inside of a transaction. No live job of an owner that lives is
+    // touched.
+    int (*repair)(struct store *store, const struct repair *repair);
     // Copies the whole store to a new file at path.
     int (*backup)(struct store *store, const char *path);
 };

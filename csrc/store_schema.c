@@ -85,3 +85,64 @@ int sqlite_migrate(struct sqlite *sqlite) {
         return status;
     return migrate_from(sqlite, version);
 }
+
+// --- what is missing ---
+
+// A store without a row, as it is made.
+static int make_model(struct sqlite *sqlite, sqlite3 **out_model) {
+    int code =
+        sqlite3_open_v2(":memory:", out_model, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    for (int version = 0; !code && version < SQL_SCHEMA_VERSION; version++)
+        code = sqlite3_exec(*out_model, sql_migrations[version], NULL, NULL, NULL);
+    if (!code)
+        code = sqlite3_exec(*out_model, "drop table target", NULL, NULL, NULL);
+    return code ? sqlite_fail(sqlite, code, "look at the schema") : STATUS_OK;
+}
+
+static int is_there(struct sqlite *sqlite, sqlite3_stmt *part, sqlite3_stmt *look, bool *out_is) {
+    sqlite3_reset(look);
+    for (int i = 0; i < 2; i++)
+        sqlite3_bind_text(look, i + 1, (const char *)sqlite3_column_text(part, i), -1,
+                          SQLITE_STATIC);
+    int code = sqlite3_step(look);
+    *out_is = code == SQLITE_ROW;
+    return *out_is || code == SQLITE_DONE ? STATUS_OK
+                                          : sqlite_fail(sqlite, code, "look at the schema");
+}
+
+static int find_missing(struct sqlite *sqlite, sqlite3_stmt *part, sqlite3_stmt *look,
+                        sqlite_missing *missing, void *context) {
+    int status = STATUS_OK;
+    while (!status && sqlite3_step(part) == SQLITE_ROW) {
+        bool is;
+        status = is_there(sqlite, part, look, &is);
+        if (!status && !is)
+            status = missing(context, (const char *)sqlite3_column_text(part, 0),
+                             (const char *)sqlite3_column_text(part, 1),
+                             (const char *)sqlite3_column_text(part, 2));
+    }
+    return status;
+}
+
+int sqlite_find_missing(struct sqlite *sqlite, sqlite_missing *missing, void *context) {
+    sqlite3 *model = NULL;
+    sqlite3_stmt *part = NULL, *look = NULL;
+    int status = make_model(sqlite, &model);
+    int code = status ? SQLITE_OK
+                      : sqlite3_prepare_v2(model,
+                                           "select type, name, sql from sqlite_schema\n"
+                                           "where sql is not null and name not like 'sqlite%'",
+                                           -1, &part, NULL);
+    if (!status && !code)
+        code = sqlite3_prepare_v2(sqlite->db,
+                                  "select 1 from sqlite_schema where type = ?1 and name = ?2", -1,
+                                  &look, NULL);
+    if (code)
+        status = sqlite_fail(sqlite, code, "look at the schema");
+    if (!status)
+        status = find_missing(sqlite, part, look, missing, context);
+    sqlite3_finalize(part);
+    sqlite3_finalize(look);
+    sqlite3_close(model);
+    return status;
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Every statement of the SQLite maker. What stands out:
+// Every statement of the SQLite maker but those of a repair. What stands out:
 // - outcomes are appended under seq; a job is serial, so its targets_done is both a counter and the
 //   idx of its next target;
 // - inputs are appended in chunks of many targets, under a key that holds both the job and the idx
@@ -326,12 +326,14 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
                        "    length(cast(meta as blob)) as octet_length_of_meta\n"
                        "  from outcome) o on o.job = j.key\n"
                        "group by j.key",
-    [SQL_CHECK_INPUTS] = "select j.key, j.id, j.targets_total, i.key & " LAST_IDX ", i.packed\n"
-                         "from job j\n"
-                         "left join input i\n"
-                         "  on i.key between " KEY_OF("j.key", "0") " and " KEY_OF(
-                             "j.key", LAST_IDX) "\n"
-                                                "order by j.key, i.key",
+    [SQL_CHECK_INPUTS] =
+        "select j.key, j.id, j.targets_total, j.caller, j.idem_key, i.key & " LAST_IDX ",\n"
+        "  i.packed\n"
+        "from job j\n"
+        "left join input i\n"
+        "  on i.key between " KEY_OF("j.key", "0") " and " KEY_OF("j.key",
+                                                                  LAST_IDX) "\n"
+                                                                            "order by j.key, i.key",
     [SQL_CHECK_GAUGE] =
         "select live_jobs, finished_bytes,\n"
         "  (select count(*) from job where " LIVE "),\n"
@@ -343,5 +345,41 @@ const char *const sql_texts[SQL_N_STATEMENTS] = {
         "  union all select " JOB_OF("key") " from input)\n"
                                             "where job not in (select key from job)\n"
                                             "  and job not in (select job from dropped)",
-    [SQL_CHECK_INTEGRITY] = "pragma integrity_check",
+    // The rest give sentences. Of an outcome, no more than one.
+    [SQL_CHECK_OUTCOMES] =
+        "select format('job %s: the outcome with idx %d %s', id, idx, what) from (\n"
+        "  select j.id, o.idx, case\n"
+        "    when o.idx < 0 then 'is no target''s'\n"
+        "    when o.idx >= j.targets_total then 'lies beyond targets_total'\n"
+        "    when has_content and has_error then 'has both content and an error'\n"
+        "    when not has_content and not has_error then 'has neither content nor an error'\n"
+        "    when has_meta and has_error then 'has both meta and an error'\n"
+        "    when has_hint and has_content then 'has both content and a hint'\n"
+        "    when o.attempts < 1 then 'has ' || o.attempts || ' attempts'\n"
+        "    when o.seq < o.earlier then 'was stored before that of the target before it'\n"
+        "    end as what\n"
+        "  from (\n"
+        "    select seq, job, idx, attempts, lag(seq) over (partition by job order by idx) as "
+        "earlier,\n"
+        "      content is not null as has_content, error is not null as has_error,\n"
+        "      meta is not null as has_meta, hint is not null as has_hint\n"
+        "    from outcome) o\n"
+        "  join job j on j.key = o.job)\n"
+        "where what is not null",
+    [SQL_CHECK_TURNS] =
+        "select format('job %s: %s', id, what) from (\n"
+        "  select id, case\n"
+        "    when targets_total < 1 then 'it has no targets'\n"
+        "    when attempts < 0 or busy_ms < 0 or deaths < 0\n"
+        "      then 'attempts, busy_ms or deaths are below 0'\n"
+        "    when status = 'running' and started_at is null\n"
+        "      then 'it is running without started_at'\n"
+        "    when status = 'running' and owner is null then 'it is running without an owner'\n"
+        "    when " LIVE " and owner is not null and owner not in (select id from owner)\n"
+        "      then 'its owner ' || owner || ' is unknown'\n"
+        "    end as what\n"
+        "  from job)\n"
+        "where what is not null",
+    [SQL_CHECK_MARKS] = "select format('job %s: it is marked as dropped', id) from job\n"
+                        "where key in (select job from dropped)",
 };

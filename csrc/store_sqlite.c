@@ -315,5 +315,6 @@ const struct store_ops sqlite_ops = {
     .clear_dropped = sqlite_clear_dropped,
     .shrink = sqlite_shrink,
     .check = sqlite_check,
+    .repair = sqlite_repair,
     .backup = sqlite_backup,
 };

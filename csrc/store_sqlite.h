@@ -74,6 +74,11 @@ int sqlite_fault_code(int answer);
 
 int sqlite_migrate(struct sqlite *sqlite);
 
+// Calls missing with each table and index that a store should have and this one has not, and the
+// SQL that makes it; ends early when that returns a failure.
+typedef int sqlite_missing(void *context, const char *type, const char *name, const char *sql);
+int sqlite_find_missing(struct sqlite *sqlite, sqlite_missing *missing, void *context);
+
 // out_target's bytes live until the next call. STATUS_NOTHING when the job has no such target,
 // STATUS_STORE also when what is stored cannot be read.
 int sqlite_find_input(struct sqlite *sqlite, struct inputs *inputs, int64_t job_key, int64_t idx,
@@ -132,6 +137,7 @@ int sqlite_drop_oldest(struct store *, int64_t max_bytes);
 int sqlite_clear_dropped(struct store *, int64_t limit);
 int sqlite_shrink(struct store *);
 int sqlite_check(struct store *, void (*report)(void *context, const char *text), void *context);
+int sqlite_repair(struct store *, const struct repair *repair);
 int sqlite_backup(struct store *, const char *path);
 
 #endif

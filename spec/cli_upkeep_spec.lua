@@ -22,9 +22,9 @@ local function fill_store(name, n_jobs, ttl)
     runner:close()
 end
 
-local function damage(name)
+local function damage(name, statement)
     local client = assert(io.popen("sqlite3 " .. shell.quote(shell.path(name)), "w"))
-    client:write("update job set targets_failed = 7;")
+    client:write(statement or "update job set targets_failed = 7", ";")
     client:close()
 end
 
@@ -59,6 +59,38 @@ describe("luabatch check", function()
         code, out = luabatch "check --json"
         local answer = cjson.decode(out)
         assert.same({ 1, false, 2 }, { code, answer.ok, #answer.faults })
+    end)
+end)
+
+describe("luabatch check --repair", function()
+    it("says what it has mended, and ends with 0 when nothing is left", function()
+        fill_store("luabatch.db", 2)
+        damage "luabatch.db"
+        local code, out, err = luabatch "check --repair"
+        assert.same({ 0, "" }, { code, err })
+        assert.match("^mended: job [%x-]+: targets_done is 1 now, targets_failed 0, bytes 1000\n"
+            .. "mended: job [^\n]+\nok\n$", out)
+        assert.same({ 0, "ok\n", "" }, { luabatch "check" })
+        assert.same({ 0, "ok\n", "" }, { luabatch "check --repair" })
+    end)
+
+    it("prints what it cannot mend, and ends with 1", function()
+        fill_store("luabatch.db", 1)
+        damage("luabatch.db", "delete from outcome")
+        local code, out, err = luabatch "check --repair"
+        assert.same({ 1, "" }, { code, err })
+        assert.match("targets_done is 1, the rows say 0\n", out, 1, true)
+        local again
+        code, again = luabatch "check"
+        assert.same({ 1, out }, { code, again })
+    end)
+
+    it("answers machines in JSON", function()
+        fill_store("luabatch.db", 1)
+        damage "luabatch.db"
+        local code, out = luabatch "check --repair --json"
+        local answer = cjson.decode(out)
+        assert.same({ 0, true, 1, 0 }, { code, answer.ok, #answer.mended, #answer.faults })
     end)
 end)
 

@@ -3,24 +3,7 @@
 -- check() proves a store sound, and names what is wrong in one that was damaged behind its back.
 
 local fresh = require "spec.support.fresh"
-
-local function fill()
-    local runner = fresh.runner()
-    runner:submit("ann", fresh.targets(3))
-    runner:drain(function(target)
-        if target.url == "u2" then
-            return nil, "no luck"
-        end
-        return { content = target.url .. "\0\255ä", meta = { title = "ä" } }
-    end)
-    local cancelled = runner:submit("bob", fresh.targets(2))
-    runner:cancel(cancelled)
-    -- So long that each target is a chunk of its own.
-    runner:cancel(runner:submit("eve", fresh.targets(3, ("e"):rep(3000))))
-    runner:submit("cid", fresh.targets(2))
-    runner:finish(runner:take(), "one")
-    runner:close()
-end
+local sound = require "spec.support.sound"
 
 -- What check says after the statement has damaged a sound store.
 local function faults_after(statement)
@@ -32,12 +15,7 @@ local function faults_after(statement)
     return table.concat(faults, "\n")
 end
 
-local ANN = "(select key from job where caller = 'ann')"
-
--- The key of the inputs of a job from an idx on.
-local function inputs_of(caller, idx)
-    return ("(select key << 24 | %d from job where caller = '%s')"):format(idx, caller)
-end
+local ANN, inputs_of = sound.ANN, sound.inputs_of
 
 -- name → { the statement, what the faults must say }
 local DAMAGES = {
@@ -103,13 +81,60 @@ local DAMAGES = {
         { "update gauge set live_jobs = 7", "the gauge counts 7 live jobs, the rows say 1" },
     ["a gauge of bytes that is wrong"] =
         { "update gauge set finished_bytes = 7", "the gauge counts 7 bytes of finished jobs" },
+    ["an outcome with an idx below 0"] =
+        { "update outcome set idx = -1 where idx = 0 and job = " .. ANN, "idx -1 is no target's" },
+    ["an outcome beyond the targets"] =
+        { "update outcome set idx = 3 where idx = 2 and job = " .. ANN,
+            "idx 3 lies beyond targets_total" },
+    ["an outcome that is both"] =
+        { "update outcome set error = 'no' where idx = 0 and job = " .. ANN,
+            "idx 0 has both content and an error" },
+    ["an outcome that is nothing"] =
+        { "update outcome set content = null where idx = 2 and job = " .. ANN,
+            "idx 2 has neither content nor an error" },
+    ["meta of a failure"] =
+        { "update outcome set meta = '{}' where idx = 1 and job = " .. ANN,
+            "idx 1 has both meta and an error" },
+    ["a hint of a success"] =
+        { "update outcome set hint = 'why' where idx = 0 and job = " .. ANN,
+            "idx 0 has both content and a hint" },
+    ["an outcome of no call"] =
+        { "update outcome set attempts = 0 where idx = 0 and job = " .. ANN, "has 0 attempts" },
+    ["outcomes in another order than their targets"] =
+        { "update outcome set seq = 900 where idx = 0 and job = " .. ANN,
+            "idx 1 was stored before that of the target before it" },
+    ["a target that has changed"] =
+        { "update input set packed = cast(replace(packed, 'u2', 'u9') as blob) where key = "
+            .. inputs_of("ann", 0), "its targets are not those that were submitted" },
+    ["a caller that has changed"] =
+        { "update job set caller = 'eva' where caller = 'eve'",
+            "its targets are not those that were submitted" },
+    ["a done job with an error"] =
+        { "update job set error = 'restart' where caller = 'ann'",
+            "status 'partial' does not agree with an error" },
+    ["a running job of nobody"] =
+        { "update job set owner = null where caller = 'cid'; "
+            .. "update job set status = 'running' where caller = 'cid'",
+            "it is running without an owner" },
+    ["a running job that has not begun"] =
+        { "update job set status = 'running', owner = 1, started_at = null where caller = 'cid'",
+            "it is running without started_at" },
+    ["a live job of an unknown owner"] =
+        { "update job set owner = 77 where caller = 'cid'", "its owner 77 is unknown" },
+    ["calls below 0"] =
+        { "update job set attempts = -1 where caller = 'cid'", "below 0" },
+    ["an id that is none"] = { "update job set id = 'x' where caller = 'cid'", "that is no id" },
+    ["a job among the dropped ones"] =
+        { "insert into dropped select key from job where caller = 'ann'",
+            "it is marked as dropped" },
+    ["an index that is gone"] = { "drop index job_live", "the index job_live is missing" },
     ["a gauge that is gone"] = { "delete from gauge", "the gauge row is missing" },
 }
 
 describe("check", function()
     before_each(function()
         fresh.start()
-        fill()
+        sound.fill()
     end)
     after_each(fresh.finish)
 

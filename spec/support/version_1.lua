@@ -76,13 +76,21 @@ insert into owner values (1, 0, 1, 1000);
 
 insert into job (key, id, caller, class, idem_key, status, owner, targets_total, targets_done,
     targets_failed, bytes, created_at, started_at, finished_at, expires_at) values
-  (1, '0190a1b2-c3d4-7e5f-8a6b-000000000001', 'ann', 'user', x'01', 'partial', null, 3, 3, 1, 4,
+  (1, '0190a1b2-c3d4-7e5f-8a6b-000000000001', 'ann', 'user',
+    x'5a1b75f0067004f8b65afffc7500e63c2156eaaa69a0affee33fbbcd0f543a8a',
+    'partial', null, 3, 3, 1, 4,
     1000, 2000, 3000, 9000000000000),
-  (2, '0190a1b2-c3d4-7e5f-8a6b-000000000002', 'bob', '', x'02', 'queued', null, 2, 0, 0, 0,
+  (2, '0190a1b2-c3d4-7e5f-8a6b-000000000002', 'bob', '',
+    x'3db72e56a623873598beeb05516d4034f7281ad2d7fc4cab928f28a2f4c44c0d',
+    'queued', null, 2, 0, 0, 0,
     1000, null, null, 9000000000000),
-  (3, '0190a1b2-c3d4-7e5f-8a6b-000000000003', 'cid', '', x'03', 'running', 1, 2, 1, 0, 1,
+  (3, '0190a1b2-c3d4-7e5f-8a6b-000000000003', 'cid', '',
+    x'66f5267f20094ad78b4598cee11ebeab3ce183db8f2004a9bfac697bab34d27f',
+    'running', 1, 2, 1, 0, 1,
     1000, 2000, null, 9000000000000),
-  (5, '0190a1b2-c3d4-7e5f-8a6b-000000000005', 'dan', '', x'05', 'queued', null, 5000, 0, 0, 0,
+  (5, '0190a1b2-c3d4-7e5f-8a6b-000000000005', 'dan', '',
+    x'23fb99567ca963ce3beee10feb14c67329cddf02d68c3072148fd836eea329f6',
+    'queued', null, 5000, 0, 0, 0,
     1000, null, null, 9000000000000);
 insert into target values
   (1, 0, 'a0', null), (1, 1, 'a1', '{"mode":"text"}'), (1, 2, 'ä2', null),

@@ -47,25 +47,46 @@ local check = {}
 -- @param command of argparse
 function check.declare(command)
     declare_store(command)
+    command:flag("--repair",
+        "Mend what can be mended, and say what. Jobs of processes that live are left alone.")
 end
 
---- Runs the command: prints "ok", or each fault on a line.
+-- A line for each sentence.
+local function lines_of(sentences, prefix)
+    local lines = {}
+    for i, sentence in ipairs(sentences) do
+        lines[i] = prefix .. progress.printable(sentence):gsub("\n", " ") .. "\n"
+    end
+    return table.concat(lines)
+end
+
+local function prove(store)
+    local faults, message = store:check()
+    if not faults then
+        return nil, message
+    elseif faults == true then
+        return "ok\n", { ok = true, faults = json.list {} }, exits.done
+    end
+    return lines_of(faults, ""), { ok = false, faults = json.list(faults) }, exits.failed
+end
+
+local function repair(store)
+    local mended, left = store:repair()
+    if not mended then
+        return nil, left
+    end
+    local is_sound = left == true
+    local faults = is_sound and {} or left
+    return lines_of(mended, "mended: ") .. (is_sound and "ok\n" or lines_of(faults, "")),
+        { ok = is_sound, mended = json.list(mended), faults = json.list(faults) },
+        is_sound and exits.done or exits.failed
+end
+
+--- Runs the command: prints "ok", or each fault on a line; before that what was mended.
 -- @tparam table args as argparse returns them
 -- @treturn number the exit code
 function check.execute(args)
-    return with_store(args, function(store)
-        local faults, message = store:check()
-        if not faults then
-            return nil, message
-        elseif faults == true then
-            return "ok\n", { ok = true, faults = json.list {} }, exits.done
-        end
-        local lines = {}
-        for i, fault in ipairs(faults) do
-            lines[i] = progress.printable(fault):gsub("\n", " ") .. "\n"
-        end
-        return table.concat(lines), { ok = false, faults = json.list(faults) }, exits.failed
-    end)
+    return with_store(args, args.repair and repair or prove)
 end
 
 local backup = {}
