@@ -207,8 +207,8 @@ run: ## fetch an example site served on loopback, or with URLS=FILE your own lis
 test: ## run every test on 5.4 and LuaJIT, or on the LUA given (ONLY=WORD: files so named)
 	@LUA="$(TESTED_NAMES) luajit" .ci/install build run test openresty
 	@.ci/promtool
-	@$(MAKE) c-tests LUA=$(LUA_NAME)
-	@for lua in $(TESTED_NAMES); do $(MAKE) all c-examples LUA=$$lua || exit 1; done
+	@$(MAKE) -j2 c-tests LUA=$(LUA_NAME)
+	@for lua in $(TESTED_NAMES); do $(MAKE) -j2 all c-examples LUA=$$lua || exit 1; done
 	@$(MAKE) all LUA=luajit
 	@$(HERE) LUAS="$(TESTED_NAMES)" .ci/test $(call quote,$(ONLY))
 

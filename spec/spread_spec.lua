@@ -168,8 +168,8 @@ describe("processes on one store", function()
         local idle = start("threads", { NAME = "idle", FETCH_SECONDS = 0.001 })
         are_ready(1)
         local runner = fresh.keep(assert(batch.new { store = folder.store, durability = "normal",
-            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 100,
-            jobs_total = 100 }))
+            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 1000,
+            jobs_total = 1000, targets_per_job = 10000 }))
         local first = assert(runner:submit("me", fresh.targets(1, "first")))
         local task = runner:take()
         core.poll_fd(-1, 0.02)
@@ -186,8 +186,8 @@ describe("processes on one store", function()
 
     it("get jobs back that a program has and does not take", function()
         local lazy = fresh.keep(assert(batch.new { store = folder.store, durability = "normal",
-            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 100,
-            jobs_total = 100 }))
+            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 1000,
+            jobs_total = 1000, targets_per_job = 10000 }))
         local ids = {}
         for i = 1, 3 do
             ids[i] = assert(lazy:submit("me", fresh.targets(1, "job" .. i .. "/")))
@@ -217,11 +217,11 @@ describe("processes on one store", function()
 
     it("keep what they were given while nobody else is idle", function()
         local runner = fresh.keep(assert(batch.new { store = folder.store, durability = "normal",
-            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 100,
-            jobs_total = 100 }))
+            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 1000,
+            jobs_total = 1000, targets_per_job = 10000 }))
         local other = fresh.keep(assert(batch.new { store = folder.store, durability = "normal",
-            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 100,
-            jobs_total = 100 }))
+            executor = "manual", on_restart = "resume", fetch = print, jobs_per_caller = 1000,
+            jobs_total = 1000, targets_per_job = 10000 }))
         for _, one in ipairs { runner, other } do
             for i = 1, 10 do
                 assert(one:submit("me", fresh.targets(2, tostring(one) .. i)))
