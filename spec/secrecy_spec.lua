@@ -46,7 +46,7 @@ describe("whatever the umask is, for its user alone", function()
             local _, id = server:submit { "say:a" }
             server:await_status(id, "done")
             for _, path in ipairs { store, store .. "-wal", store .. "-shm", store .. ".owners",
-                socket } do
+                store .. ".reserve", socket } do
                 assert.equal("rw-------", permissions(path), umask .. " " .. path)
             end
             server:signal "TERM"
@@ -127,7 +127,7 @@ describe("a secret", function()
         places["a refusal"] = server:curl("/v1/batches", bearer "ann" .. "x").body
         places["ps"] = run("cat /proc/" .. server.pid .. "/cmdline /proc/" .. server.pid
             .. "/task/*/comm")
-        for _, ending in ipairs { "", "-wal", "-shm", ".owners" } do
+        for _, ending in ipairs { "", "-wal", "-shm", ".owners", ".reserve" } do
             places["batch.db" .. ending] = read(fresh.path "batch.db" .. ending)
         end
         places.log, places.out = server:log(), read(server.out)
