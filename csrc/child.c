@@ -327,6 +327,10 @@ int child_run(const struct child_plan *plan, struct child_result *out_result,
     return status;
 }
 
+bool child_is_filtered(void) {
+    return child_filter_is_taken();
+}
+
 void child_result_fini(struct child_result *result) {
     buffer_fini(&result->output);
     buffer_fini(&result->errors);

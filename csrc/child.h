@@ -57,6 +57,10 @@ struct child_result {
 int child_run(const struct child_plan *plan, struct child_result *out_result,
               struct fault *out_fault);
 
+// Whether programs run under a filter of system calls: whether there is one for this architecture,
+// and the kernel takes it. Without one they are not kept from network and processes.
+bool child_is_filtered(void);
+
 void child_result_fini(struct child_result *result);
 
 // The word for an end: "exit", "signal", "cpu", "output", "timeout", "cancelled".

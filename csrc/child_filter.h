@@ -19,4 +19,8 @@ struct child_filter {
 
 void child_filter_make(struct child_filter *out_filter, bool may_spawn);
 
+// Whether there is a filter for this architecture and the kernel takes one. Where it does not,
+// children run without.
+bool child_filter_is_taken(void);
+
 #endif

@@ -139,6 +139,11 @@ int lchild_run(lua_State *L) {
     return push_result(L, result);
 }
 
+int lchild_is_filtered(lua_State *L) {
+    lua_pushboolean(L, child_is_filtered());
+    return 1;
+}
+
 void lchild_register(lua_State *L) {
     if (luaL_newmetatable(L, RESULT)) {
         lua_pushcfunction(L, free_result);

@@ -13,4 +13,7 @@ void lchild_register(lua_State *L);
 // A function of Lua: child{program =, arguments =, …} -> result, or nil, message, code.
 int lchild_run(lua_State *L);
 
+// A function of Lua: whether programs run under a filter of system calls.
+int lchild_is_filtered(lua_State *L);
+
 #endif

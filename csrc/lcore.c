@@ -143,6 +143,7 @@ static const luaL_Reg functions[] = {
     {"check_json", function_check_json},
     {"caps", function_caps},
     {"child", lchild_run},
+    {"is_child_filtered", lchild_is_filtered},
     {NULL, NULL},
 };
 

@@ -10,10 +10,16 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MIB (1024 * 1024)
@@ -158,6 +164,29 @@ static void test_network(void) {
     close(listener);
 }
 
+// In a copy of this process: what is forbidden stays so.
+static void test_no_filters(void) {
+    static struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    int status = -1;
+    CHECK("this kernel takes filters", child_is_filtered());
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        bool is_made = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+        _exit(is_made && !child_is_filtered() ? 7 : 1);
+    }
+    CHECK("one that takes none is known",
+          waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
 static void test_limits(void) {
     struct child_plan plan = SCRIPT("while :; do :; done");
     plan.cpu_s = 1;
@@ -264,6 +293,7 @@ int main(void) {
     test_not_started();
     test_surroundings();
     test_network();
+    test_no_filters();
     test_limits();
     test_output();
     test_input();
