@@ -5,6 +5,8 @@
 
 #include "fresh_store.h"
 
+#include "canonical.h"
+
 #include <stdio.h>
 
 enum { MANY = 1000, LONG_BYTES = 9000 };
@@ -34,7 +36,7 @@ static int64_t insert_many(char letter) {
         target.options = idx % 2 ? target.options : "{}";
         targets_add(&targets, &target);
     }
-    memset(job.idem_key, letter, sizeof job.idem_key);
+    CHECK("its key is made", !canonical_key("ann", 3, &targets, job.idem_key));
     job_id_make(NOW, job.id);
     begin();
     CHECK("a job of many is inserted", ops->insert_job(store, &job, &key) == STATUS_OK);

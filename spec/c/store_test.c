@@ -5,6 +5,7 @@
 
 #include "fresh_store.h"
 
+#include "canonical.h"
 #include "fault_point.h"
 
 #include <pthread.h>
@@ -12,8 +13,10 @@
 
 static char last_id[JOB_ID_SIZE];
 
-// Inserts a job of n targets; its key byte stands for its idempotency key.
-static int64_t insert(const char *caller, char key_byte, int n_targets, int64_t owner) {
+static unsigned char last_key[CANONICAL_KEY_BYTES];
+
+// Inserts a job of n targets, whose URL is one letter.
+static int64_t insert(const char *caller, char letter, int n_targets, int64_t owner) {
     struct targets targets;
     struct new_job job = {.caller = text(caller),
                           .class_name = text("user"),
@@ -24,12 +27,13 @@ static int64_t insert(const char *caller, char key_byte, int n_targets, int64_t 
     int64_t key;
     targets_init(&targets);
     for (int i = 0; i < n_targets; i++) {
-        struct target target = {"u", 1, i ? "{\"mode\":\"text\"}" : "{}", i ? 15 : 2};
+        struct target target = {&letter, 1, i ? "{\"mode\":\"text\"}" : "{}", i ? 15 : 2};
         targets_add(&targets, &target);
     }
-    memset(job.idem_key, key_byte, sizeof job.idem_key);
+    CHECK("its key is made", !canonical_key(caller, strlen(caller), &targets, job.idem_key));
     job_id_make(NOW, job.id);
     memcpy(last_id, job.id, JOB_ID_SIZE);
+    memcpy(last_key, job.idem_key, sizeof last_key);
     begin();
     CHECK("a job is inserted", ops->insert_job(store, &job, &key) == STATUS_OK);
     commit();
@@ -60,7 +64,6 @@ static void test_memory_shortage(void) {
 static void test_insert(void) {
     struct job_row job;
     int64_t of_caller, total;
-    unsigned char key[CANONICAL_KEY_BYTES];
     open_store();
     insert("ann", 'k', 2, 0);
     job = read_back(last_id);
@@ -68,12 +71,12 @@ static void test_insert(void) {
     CHECK("its counts are its targets'", job.targets_total == 2 && job.targets_done == 0);
     CHECK("it has neither begun nor ended", job.started_at == 0 && job.finished_at == 0);
     CHECK("its caller comes back", job.caller.len == 3 && memcmp(job.caller.start, "ann", 3) == 0);
-    memset(key, 'k', sizeof key);
-    CHECK("it is known by its key", ops->find_job(store, text("ann"), key, NOW, &job) == 0);
+    CHECK("it is known by its key", ops->find_job(store, text("ann"), last_key, NOW, &job) == 0);
     CHECK("to its caller alone",
-          ops->find_job(store, text("bob"), key, NOW, &job) == STATUS_NOT_FOUND);
-    CHECK("up to its lease", ops->find_job(store, text("ann"), key, LEASE - 1, &job) == 0);
-    CHECK("and not at it", ops->find_job(store, text("ann"), key, LEASE, &job) == STATUS_NOT_FOUND);
+          ops->find_job(store, text("bob"), last_key, NOW, &job) == STATUS_NOT_FOUND);
+    CHECK("up to its lease", ops->find_job(store, text("ann"), last_key, LEASE - 1, &job) == 0);
+    CHECK("and not at it",
+          ops->find_job(store, text("ann"), last_key, LEASE, &job) == STATUS_NOT_FOUND);
     insert("bob", 'l', 1, 0);
     ops->count_live_of(store, text("ann"), &of_caller);
     ops->count_live(store, &total);
