@@ -83,7 +83,9 @@ local function measure_drain()
         ids[i] = select(2, assert(ngx.thread.wait(thread)))
     end
     for _, id in ipairs(ids) do
-        assert(assert(batch.wait(id)).status == "done")
+        local job, message, code = batch.wait(id)
+        -- One that ended early may be evicted by now.
+        assert(job and job.status == "done" or code == "not_found", message)
     end
     ngx.print(core.monotime() - began_at)
 end
