@@ -11,10 +11,11 @@
 
 enum {
     GIVE_AT_ONCE = 256,
-    SOON_US = 1000000,      // jobs are claimed for so long
-    LONG_WAIT_US = 20000,   // for a turn, when another process could take it
-    SHORT_WAIT_US = 1000,   // not worth another process's while
-    PATIENCE_US = 1000000,  // with a program that takes nothing
+    SOON_US = 1000000,       // jobs are claimed for so long
+    LONG_WAIT_US = 20000,    // for a turn, when another process could take it
+    LONG_CROWD_US = 100000,  // of turns without hands, however short each waits, likewise
+    SHORT_WAIT_US = 1000,    // not worth another process's while
+    PATIENCE_US = 1000000,   // with a program that takes nothing
     CLAIM_FOR_PROGRAM = 32,
 };
 
@@ -240,6 +241,18 @@ static bool is_left_waiting_locked(struct runner *runner, int64_t wait_us) {
     return is_waiting;
 }
 
+// Whether there have been turns without hands for so long, while others had hands to spare, that
+// it will go on: quick targets of long jobs, say. Asked again, it takes as long again.
+static bool is_crowded_locked(struct runner *runner, bool is_crowd) {
+    int64_t now_us = clock_mono_us(NULL);
+    if (!is_crowd || !runner->crowded_since_us)
+        runner->crowded_since_us = is_crowd ? now_us : 0;
+    bool is_long = is_crowd && now_us - runner->crowded_since_us >= LONG_CROWD_US;
+    if (is_long)
+        runner->crowded_since_us = now_us;
+    return is_long;
+}
+
 // Turns that would have to wait noticeably here, while others could take them: half of those that
 // find no hand, so that two processes do not throw them to and fro. A program that has hands left
 // but takes nothing is given some time.
@@ -249,11 +262,13 @@ static size_t count_to_spread_locked(struct runner *runner) {
     bool is_busy = runner->workers || runner->n_in_flight >= count_hands(runner);
     bool is_left = is_left_waiting_locked(runner, is_busy ? LONG_WAIT_US : PATIENCE_US);
     bool is_slow = is_busy && wait_us_locked(runner, n_ready) > LONG_WAIT_US;
+    size_t n_hungry = n_ready ? owners_hungry_others(runner->owners) : 0;
+    bool is_crowded = is_crowded_locked(runner, is_busy && n_without > 0 && n_hungry > 0);
     if (!is_busy)
         n_without = (int64_t)n_ready;
-    if (n_without <= 0 || !(is_left || is_slow))
+    if (n_without <= 0 || !(is_left || is_slow || is_crowded))
         return 0;
-    size_t n_half = ((size_t)n_without + 1) / 2, n_hungry = owners_hungry_others(runner->owners);
+    size_t n_half = ((size_t)n_without + 1) / 2;
     return n_half < n_hungry ? n_half : n_hungry;
 }
 

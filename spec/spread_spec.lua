@@ -137,6 +137,17 @@ describe("processes on one store", function()
         end)
     end
 
+    it("work together on long jobs of quick targets, of which none waits for long", function()
+        local busy = start("threads", { NAME = "busy", JOBS = 8, TARGETS = 400,
+            FETCH_SECONDS = 0.001 })
+        eventually(function() return #folder:lines "fetched" > 10 end)
+        local idle = start("threads", { NAME = "idle", FETCH_SECONDS = 0.001 })
+        are_done(8)
+        local by_name = shares { idle, busy }
+        each_was_fetched_once(3200)
+        assert.is_true(by_name.idle >= 400, "the idle one did " .. by_name.idle)
+    end)
+
     it("keep what was submitted with on_restart = fail: it shares its process's fate", function()
         local idle = start("threads", { NAME = "idle", ON_RESTART = "fail" })
         are_ready(1)
