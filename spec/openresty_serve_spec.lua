@@ -201,7 +201,10 @@ describe("nginx", function()
 
     it("holds no thread, and little else, for five hundred who wait and listen", function()
         server = openresty.start { workers = 1 }
-        local _, id = submit { "nap:2" }
+        local _, id = submit { "nap:3" }
+        eventually(function() -- it starts, which would answer a wait
+            return get("/v1/batches/" .. id):json().job.status == "running"
+        end)
         local pid = server:workers()[1]
         local function status_of(name)
             local file = assert(io.open(("/proc/%d/status"):format(pid)))

@@ -273,7 +273,8 @@ describe("workers of nginx", function()
         local before = ticks()
         core.poll_fd(-1, 2)
         local spent = ticks() - before -- hundredths of a second, of four workers in two seconds
-        assert.is_true(spent <= 10 * SLOWNESS, spent .. " ticks")
+        -- The keepers' looks take some; one worker that spins takes 200.
+        assert.is_true(spent <= 40 * SLOWNESS, spent .. " ticks")
     end)
 
     it("count together: any of them tells the figures of all", function()
