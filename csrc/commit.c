@@ -42,6 +42,7 @@ struct commit_queue {
     bool is_closing;
     _Atomic bool is_abandoned;  // closing, and the time for retries is over
     _Atomic bool is_asleep;
+    _Atomic int64_t moved_at_us;  // when a leader, or the first that waits for one, did something
     pthread_t committer;
 };
 
@@ -82,10 +83,15 @@ static int64_t patience_ms(const struct commit_item *first, const struct commit_
     return left_us > 0 ? (left_us + 999) / 1000 : 0;
 }
 
+static void note_move(struct commit_queue *queue) {
+    atomic_store_explicit(&queue->moved_at_us, clock_mono_us(NULL), memory_order_relaxed);
+}
+
 static int begin(struct commit_queue *queue, int64_t left_ms) {
     struct store *store = queue->config.store;
     int status;
     do {
+        note_move(queue);
         status = store->ops->begin(store, left_ms < SLICE_MS ? left_ms : SLICE_MS);
         left_ms -= SLICE_MS;
     } while (status == STATUS_LOCKED && left_ms > 0 && !queue->is_abandoned);
@@ -101,11 +107,14 @@ static int try_once(struct commit_queue *queue, struct commit_item *first, struc
     int status = begin(queue, patience_ms(first, end));
     for (struct commit_item *item = first; !status && item != end; item = item->next) {
         item->status = STATUS_OK;
+        note_move(queue);
         status = item->apply(item, store);
         n_targets += item->n_targets;
     }
+    note_move(queue);
     if (!status)
         status = store->ops->commit(store);
+    note_move(queue);
     if (status) {
         store->ops->rollback(store);
         queue->config.on_failure(queue->config.context, status, store->fault.text);
@@ -257,6 +266,7 @@ static void lead_locked(struct commit_queue *queue, const struct commit_item *ow
         prepend_all(&queue->waiting, &kept);
     }
     queue->is_led = false;
+    note_move(queue);
     // An answer does not wait for the end of a pause: it came while the last batch failed, or has
     // still time to wait for a lock, which the next try does.
     if (queue->waiting.first && (!is_failing || has_unanswered(&queue->waiting)))
@@ -270,6 +280,8 @@ static void lead_locked(struct commit_queue *queue, const struct commit_item *ow
 static void enqueue_locked(struct commit_queue *queue, struct commit_item *item) {
     item->came_at_tick = queue->tick;
     item->is_finished = false;
+    if (!queue->waiting.first && !queue->is_led)
+        note_move(queue);
     append(&queue->waiting, item);
 }
 
@@ -334,6 +346,14 @@ void commit_rouse(struct commit_queue *queue) {
     if (queue->waiting.first && !queue->is_led)
         wake_committer_locked(queue, false);
     pthread_mutex_unlock(&queue->lock);
+}
+
+int64_t commit_still_us(struct commit_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    bool is_busy = queue->is_led || (queue->waiting.first && !queue->pause_us);
+    int64_t since_us = atomic_load_explicit(&queue->moved_at_us, memory_order_relaxed);
+    pthread_mutex_unlock(&queue->lock);
+    return is_busy ? clock_mono_us(NULL) - since_us : 0;
 }
 
 bool commit_is_pausing(struct commit_queue *queue) {

@@ -98,6 +98,10 @@ void commit_leave(struct commit_queue *queue, struct commit_item *item, enum com
 void commit_nudge(struct commit_queue *queue);
 void commit_rouse(struct commit_queue *queue);
 
+// For how long nothing has moved, though somebody leads, or something waits for a leader that
+// should have come. 0: all is well.
+int64_t commit_still_us(struct commit_queue *queue);
+
 // Whether something waits that failed and is tried again.
 bool commit_is_pausing(struct commit_queue *queue);
 

@@ -97,6 +97,7 @@ static void read_config(lua_State *L, struct runner_config *config) {
     config->target_timeout_ms = ms_field(L, "target_timeout");
     config->crash_limit = integer_field(L, "crash_limit");
     config->patience_ms = ms_field(L, "patience");
+    config->stuck_after_ms = ms_field(L, "stuck_after");
     config->durability = strcmp(text_field(L, "durability", NULL), "full") == 0 ? DURABILITY_FULL
                                                                                 : DURABILITY_NORMAL;
     config->resumes = strcmp(text_field(L, "on_restart", NULL), "resume") == 0;

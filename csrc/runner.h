@@ -56,7 +56,8 @@ struct runner_config {
     int64_t retry_for_ms;
     int64_t target_timeout_ms;
     int64_t crash_limit;
-    int64_t patience_ms;  // of runner_open with a store that is locked; 0: ten seconds
+    int64_t patience_ms;     // of runner_open with a store that is locked; 0: ten seconds
+    int64_t stuck_after_ms;  // when a thread of the runner that does not move hangs; 0: 15 seconds
     enum store_durability durability;
     bool resumes;         // on_restart = "resume"
     bool logs_to_stderr;  // else to the events

@@ -274,8 +274,10 @@ static void *run_keeper(void *argument) {
     struct runner *runner = argument;
     while (sleep_until_due(runner)) {
         int64_t real_us = clock_mono_us(NULL), now_us = runner_now_us(runner);
+        runner_keeper_lives(runner);
         if (is_due(runner, &runner->looked_at_us, real_us, LOOK_EVERY_US))
             look(runner);
+        runner_watch(runner);
         if (!runner->owner.id)
             continue;
         runner_share(runner);
@@ -293,6 +295,7 @@ static void *run_keeper(void *argument) {
 int runner_start_keeper(struct runner *runner) {
     // What is rung before the keeper's first look is seen by it, what comes after is heard.
     runner->n_rings_heard = owners_n_rings(runner->owners);
+    runner_keeper_lives(runner);
     pthread_mutex_lock(&runner->lock);
     int status = threads_start(&runner->keeper, run_keeper, runner);
     runner->has_keeper = status == STATUS_OK;

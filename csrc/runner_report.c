@@ -32,6 +32,7 @@ int runner_stats(struct runner *runner, struct runner_stats *out_stats, struct f
         out_stats->inflight_targets = count_in_flight(runner, store);
         runner_end_read(runner, store);
     }
+    bool has_keeper = !runner_keeper_hangs(runner), has_commits = !runner_commits_hang(runner);
     pthread_mutex_lock(&runner->lock);
     out_stats->figures = runner->figures;
     out_stats->inflight_targets += runner->n_in_flight;
@@ -39,8 +40,8 @@ int runner_stats(struct runner *runner, struct runner_stats *out_stats, struct f
     runner->is_asked = true;
     bool has_hands =
         !runner->workers || (int)workers_alive(runner->workers) == runner->config.workers;
-    out_stats->has_store = !status && !runner->is_failing;
-    out_stats->is_healthy = out_stats->has_store && !runner->is_closing && has_hands;
+    out_stats->has_store = !status && !runner->is_failing && has_commits;
+    out_stats->is_healthy = out_stats->has_store && has_keeper && has_hands && !runner->is_closing;
     pthread_mutex_unlock(&runner->lock);
     out_stats->events_dropped = events_dropped(runner->events);
     return status;

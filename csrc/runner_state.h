@@ -105,6 +105,10 @@ struct runner {
     int64_t crowded_since_us;     // turns have no hands while others have some to spare; 0: not so
     int64_t looked_who_waits_us;  // when that was
     bool has_keeper;
+    bool is_commit_stuck;  // was told, as the next two
+    bool is_keeper_stuck;
+    bool is_short_of_hands;  // changed by the keeper alone
+    _Atomic int64_t keeper_seen_us;
     _Atomic bool is_closing;
     _Atomic bool is_handing_over;   // its jobs are for others: nothing is handed out or claimed
     _Atomic int64_t mean_fetch_us;  // moving average
@@ -124,6 +128,7 @@ struct runner {
     // The keeper's alone:
     pthread_t keeper;
     int64_t data_version;
+    int64_t replaced_at_us;  // hands
     uint64_t keeper_announced;
     struct store *watch;                              // its own connection
     int64_t looked_at_us, reaped_at_us, swept_at_us;  // under the lock; 0: due at once
@@ -198,6 +203,14 @@ bool runner_abandon(struct runner *runner, const struct overdue *overdue);
 int runner_start_keeper(struct runner *runner);
 void runner_stop_keeper(struct runner *runner);
 void runner_hurry_keeper_locked(struct runner *runner, int64_t due_us);
+
+// --- runner_watch.c ---
+// Called by the keeper whenever it wakes: tells of a transaction that hangs, replaces hands.
+void runner_watch(struct runner *runner);
+void runner_keeper_lives(struct runner *runner);
+// For those who want to know how the runner is; the keeper's case is told then.
+bool runner_commits_hang(struct runner *runner);
+bool runner_keeper_hangs(struct runner *runner);
 
 // --- runner_upkeep.c ---
 // Reaps one dead owner in a transaction of its own caller, who afterwards tells or drops out_reap.

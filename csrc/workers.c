@@ -236,6 +236,15 @@ unsigned workers_alive(const struct workers *workers) {
     return atomic_load(&workers->n_alive);
 }
 
+void workers_replace(struct workers *workers) {
+    int status = STATUS_OK;
+    pthread_mutex_lock(&workers->lock);
+    for (int i = 0; i < workers->config.count && !status && !workers->is_stopping; i++)
+        if (!workers->hands[i])
+            status = start_hand(workers, i);
+    pthread_mutex_unlock(&workers->lock);
+}
+
 static bool is_overdue(struct hand *hand, int64_t due_us, struct overdue *out_overdue) {
     uint64_t state = atomic_load(&hand->state);
     if (phase(state) != HAND_FETCHING || atomic_load(&hand->deadline_us) >= due_us)
@@ -266,7 +275,7 @@ bool workers_abandon(struct workers *workers, const struct overdue *overdue, boo
         workers->hands[overdue->index] = NULL;
         atomic_fetch_sub(&workers->n_alive, 1);
         if (!no_more && !workers->is_stopping)
-            start_hand(workers, overdue->index);  // without memory its place stays empty: see stats
+            start_hand(workers, overdue->index);  // without memory later: workers_replace
         pthread_cond_signal(&workers->stopped);
     }
     pthread_mutex_unlock(&workers->lock);

@@ -88,6 +88,9 @@ struct overdue {
     int64_t job_key;
 };
 
+// Starts hands in places that have none, as far as threads can be had. Not after workers_stop.
+void workers_replace(struct workers *workers);
+
 // Finds a fetch that was due before due_us. Returns whether there is one.
 bool workers_find_overdue(struct workers *workers, int64_t due_us, struct overdue *out_overdue);
 

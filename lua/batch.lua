@@ -70,8 +70,9 @@ end
 local NO_FETCH = { kind = "module", source = "" }
 
 -- Opens a runner after the fields were checked. inner: what users do not set: `clock`, a virtual
--- one for tests; `patience`, the seconds that a locked store is waited for; `check`, that of a
--- fetch which runs in this state.
+-- one for tests; `patience`, the seconds that a locked store is waited for; `stuck_after`,
+-- those after which a thread that does not move hangs; `check`, that of a fetch which runs in this
+-- state.
 local function open(config, executor, inner, is_fetch_given)
     local fetch, message = NO_FETCH, nil
     if executor == "threads" or is_fetch_given then
@@ -86,6 +87,7 @@ local function open(config, executor, inner, is_fetch_given)
     end
     settings.executor = executor
     settings.clock, settings.patience = inner.clock, inner.patience
+    settings.stuck_after = inner.stuck_after
     settings.fetch_kind = fetch.kind
     settings.fetch = fetch.source
     settings.path = package.path
@@ -182,6 +184,11 @@ return {
     -- For event loops, which must not wait: locks are waited for so many seconds at most.
     _new_with_patience = function(config, seconds, check)
         return check_and_open(config, nil, { patience = seconds, check = check })
+    end,
+
+    -- For tests of the watch over threads: one that does not move for so many seconds hangs.
+    _new_watched = function(config, seconds)
+        return check_and_open(config, nil, { stuck_after = seconds })
     end,
 
     -- Gives the table of functions that a fetch is, or nil and a sentence.
