@@ -6,8 +6,6 @@
 
 #include "runner_state.h"
 
-#include <stdio.h>
-
 enum {
     STUCK_AFTER_MS = 15000,  // longer than anything is waited for
     REPLACE_EVERY_US = 500000,
@@ -26,15 +24,13 @@ void runner_keeper_lives(struct runner *runner) {
     atomic_store(&runner->keeper_seen_us, clock_mono_us(NULL));
 }
 
-// Tells of a thread that hangs, or that it has come back; once.
-static void tell(struct runner *runner, bool *was_stuck, bool is_stuck, const char *stuck,
-                 const char *back) {
+// Whether a thing is otherwise than it was told last; it is to be told then.
+static bool is_news(struct runner *runner, bool *told, bool is_so) {
     pthread_mutex_lock(&runner->lock);
-    bool is_news = *was_stuck != is_stuck;
-    *was_stuck = is_stuck;
+    bool is_new = *told != is_so;
+    *told = is_so;
     pthread_mutex_unlock(&runner->lock);
-    if (is_news)
-        runner_log(runner, is_stuck ? LOG_ERROR : LOG_WARN, is_stuck ? stuck : back, NULL, NULL);
+    return is_new;
 }
 
 bool runner_keeper_hangs(struct runner *runner) {
@@ -43,8 +39,11 @@ bool runner_keeper_hangs(struct runner *runner) {
     pthread_mutex_unlock(&runner->lock);
     int64_t still_us = clock_mono_us(NULL) - atomic_load(&runner->keeper_seen_us);
     bool hangs = is_running && still_us > stuck_after_us(runner);
-    tell(runner, &runner->is_keeper_stuck, hangs, "the keeper thread hangs",
-         "the keeper thread has come back");
+    bool is_new = is_news(runner, &runner->is_keeper_stuck, hangs);
+    if (is_new && hangs)
+        runner_log(runner, LOG_ERROR, "the keeper thread hangs", NULL, NULL);
+    else if (is_new)
+        runner_log(runner, LOG_WARN, "the keeper thread has come back", NULL, NULL);
     return hangs;
 }
 
@@ -60,14 +59,21 @@ static void replace_hands(struct runner *runner) {
     if (no_more)
         return;
     workers_replace(runner->workers);
-    tell(runner, &runner->is_short_of_hands,
-         (int)workers_alive(runner->workers) < runner->config.workers,
-         "cannot start a worker thread", "all worker threads run again");
+    bool is_short = (int)workers_alive(runner->workers) < runner->config.workers;
+    bool is_new = is_news(runner, &runner->is_short_of_hands, is_short);
+    if (is_new && is_short)
+        runner_log(runner, LOG_ERROR, "cannot start a worker thread", NULL, NULL);
+    else if (is_new)
+        runner_log(runner, LOG_WARN, "all worker threads run again", NULL, NULL);
 }
 
 void runner_watch(struct runner *runner) {
-    tell(runner, &runner->is_commit_stuck, runner_commits_hang(runner),
-         "a transaction hangs in the store", "the transaction that hung has come back");
+    bool hangs = runner_commits_hang(runner);
+    bool is_new = is_news(runner, &runner->is_commit_stuck, hangs);
+    if (is_new && hangs)
+        runner_log(runner, LOG_ERROR, "a transaction hangs in the store", NULL, NULL);
+    else if (is_new)
+        runner_log(runner, LOG_WARN, "the transaction that hung has come back", NULL, NULL);
     if (runner->workers &&
         ((int)workers_alive(runner->workers) < runner->config.workers || runner->is_short_of_hands))
         replace_hands(runner);

@@ -22,7 +22,7 @@ local function ready(api)
     if not stats.store_healthy then
         return answers.refusal("store", "the store cannot be read or written")
     elseif not stats.healthy then
-        return answers.refusal("unhealthy", "workers are missing")
+        return answers.refusal("unhealthy", "workers are missing, or a thread hangs")
     end
     return answers.answer(200, '{"status":"ok"}')
 end
