@@ -341,6 +341,13 @@ void commit_nudge(struct commit_queue *queue) {
     pthread_mutex_unlock(&queue->lock);
 }
 
+void commit_hurry(struct commit_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    if (queue->waiting.first && !queue->is_led && !queue->pause_us && !queue->is_urgent)
+        wake_committer_locked(queue, true);
+    pthread_mutex_unlock(&queue->lock);
+}
+
 void commit_rouse(struct commit_queue *queue) {
     pthread_mutex_lock(&queue->lock);
     if (queue->waiting.first && !queue->is_led)
@@ -396,7 +403,7 @@ static void wait_locked(struct commit_queue *queue, int *n_idle_ticks) {
     else if (queue->pause_us && queue->waiting.first)
         threads_wait_until(&queue->work, &queue->lock, queue->resume_at_us);
     else if (!will_sleep || has_traffic)
-        threads_wait_until(&queue->work, &queue->lock, clock_mono_us(NULL) + BATCH_TICK_US);
+        threads_wait_until(&queue->work, &queue->lock, clock_mono_us(NULL) + queue->config.tick_us);
     else
         pthread_cond_wait(&queue->work, &queue->lock);
     atomic_store(&queue->is_asleep, false);

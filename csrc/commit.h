@@ -6,7 +6,7 @@
 // worker when no other target is ready, else the queue's own committer thread.
 //
 // The committer wakes at once for urgent items. Otherwise, while there is traffic, it looks every
-// BATCH_TICK_US and leads only what it saw waiting at its last look: so a worker that is done with
+// tick_us and leads only what it saw waiting at its last look: so a worker that is done with
 // a handful of quick targets still commits them itself, all in one, and nothing waits longer than
 // three looks. The same looks serve the runner (on_tick) to see targets that nobody has taken.
 
@@ -17,8 +17,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-enum { BATCH_TICK_US = 150 };
 
 struct commit_item {
     // Writes, inside a transaction; may be called again when the transaction is tried again.
@@ -51,6 +49,7 @@ struct committed {
 struct commit_config {
     struct store *store;  // the writing connection; the queue's until commit_stop
     void *context;
+    int64_t tick_us;  // between two looks of the committer
     // Called without a lock by the committer at each look. Returns whether it wants to be asked
     // again.
     bool (*on_tick)(void *context);
@@ -94,8 +93,10 @@ enum commit_by {
 // Puts an item into the queue without waiting for it.
 void commit_leave(struct commit_queue *queue, struct commit_item *item, enum commit_by by);
 
-// Makes sure that the committer looks soon. commit_rouse does so if something waits.
+// Makes sure that the committer looks soon. commit_rouse does so if something waits; commit_hurry
+// has it lead at once then.
 void commit_nudge(struct commit_queue *queue);
+void commit_hurry(struct commit_queue *queue);
 void commit_rouse(struct commit_queue *queue);
 
 // For how long nothing has moved, though somebody leads, or something waits for a leader that

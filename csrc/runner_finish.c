@@ -217,11 +217,14 @@ static void learn_span(struct runner *runner, const struct task *task) {
 
 // A hand with nothing else to do commits itself. One that goes on leaves the outcome: to be picked
 // up with others when targets are quick, at once when the next one may take long. The program's own
-// thread never waits for the disk.
+// thread never waits for the disk; while it has other turns to take, outcomes wait for company.
 static enum commit_by who_commits(const struct runner *runner, bool is_hands) {
-    if (is_hands && runner->rotation.n_ready == 0)
+    bool has_more = runner->rotation.n_ready > 0;
+    if (!is_hands)
+        return has_more ? COMMIT_BY_ANYBODY : COMMIT_BY_COMMITTER;
+    if (!has_more)
         return COMMIT_BY_CALLER;
-    return is_hands && runner_is_quick(runner) ? COMMIT_BY_ANYBODY : COMMIT_BY_COMMITTER;
+    return runner_is_quick(runner) ? COMMIT_BY_ANYBODY : COMMIT_BY_COMMITTER;
 }
 
 bool runner_finish(struct runner *runner, struct task *task) {

@@ -241,15 +241,19 @@ static bool is_left_waiting_locked(struct runner *runner, int64_t wait_us) {
     return is_waiting;
 }
 
-// Whether there have been turns without hands for so long, while others had hands to spare, that
-// it will go on: quick targets of long jobs, say. Asked again, it takes as long again.
+// Whether for most of the last time there were turns without hands here, while others had hands to
+// spare: quick targets of long jobs, say, of which none waits for long. It will go on, then. Times
+// between do not count against it as much, for a transaction that ends makes many turns at once.
 static bool is_crowded_locked(struct runner *runner, bool is_crowd) {
-    int64_t now_us = clock_mono_us(NULL);
-    if (!is_crowd || !runner->crowded_since_us)
-        runner->crowded_since_us = is_crowd ? now_us : 0;
-    bool is_long = is_crowd && now_us - runner->crowded_since_us >= LONG_CROWD_US;
+    int64_t now_us = clock_mono_us(NULL), span_us = now_us - runner->looked_at_crowd_us;
+    runner->looked_at_crowd_us = now_us;
+    if (span_us < LONG_CROWD_US)  // else it was nobody's business to look
+        runner->crowded_us += is_crowd ? span_us : -span_us / 3;
+    if (runner->crowded_us < 0)
+        runner->crowded_us = 0;
+    bool is_long = runner->crowded_us >= LONG_CROWD_US;
     if (is_long)
-        runner->crowded_since_us = now_us;
+        runner->crowded_us = 0;
     return is_long;
 }
 
@@ -263,8 +267,9 @@ static size_t count_to_spread_locked(struct runner *runner) {
     bool is_left = is_left_waiting_locked(runner, is_busy ? LONG_WAIT_US : PATIENCE_US);
     bool is_slow = is_busy && wait_us_locked(runner, n_ready) > LONG_WAIT_US;
     size_t n_hungry = n_ready ? owners_hungry_others(runner->owners) : 0;
-    bool is_crowded = is_crowded_locked(runner, is_busy && n_without > 0 && n_hungry > 0);
-    if (!is_busy)
+    bool is_crowded =
+        is_crowded_locked(runner, is_at_work_locked(runner) && n_without > 0 && n_hungry > 0);
+    if (!is_busy && !is_crowded)
         n_without = (int64_t)n_ready;
     if (n_without <= 0 || !(is_left || is_slow || is_crowded))
         return 0;

@@ -102,7 +102,8 @@ struct runner {
     bool has_unclaimed;           // there were more jobs without an owner than were claimed
     bool has_looked_in_vain;      // the program: for a task, and has got no job since
     uint64_t entered_at_look;     // rotation.n_entered when runner_share last looked who waits
-    int64_t crowded_since_us;     // turns have no hands while others have some to spare; 0: not so
+    int64_t crowded_us;           // turns had no hands while others had some to spare, for so long
+    int64_t looked_at_crowd_us;   // when that was seen last
     int64_t looked_who_waits_us;  // when that was
     bool has_keeper;
     bool is_commit_stuck;  // was told, as the next two

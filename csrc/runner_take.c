@@ -288,6 +288,8 @@ int runner_take(struct runner *runner, struct hand *hand, struct task **out_task
     if (runner->rotation.n_ready == 0)
         runner->n_newly_ready = 0;
     runner_unlock(runner);
+    if (status == STATUS_NOTHING)
+        commit_hurry(runner->queue);  // what is next may come of it
     return status;
 }
 

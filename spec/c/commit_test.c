@@ -148,6 +148,7 @@ static struct rig *open_rig(void) {
     struct commit_config config = {.store = &rig->stub.store,
                                    .context = rig,
                                    .on_tick = on_tick,
+                                   .tick_us = 150,
                                    .begin_settling = begin_settling,
                                    .end_settling = end_settling,
                                    .on_failure = on_failure};
