@@ -153,7 +153,8 @@ describe("on a full disk", function()
         local before, n_before = os.clock(), runner:stats().targets.done
         core.poll_fd(-1, 1)
         local used = os.clock() - before
-        assert.is_true(used < 0.5, "processor seconds in one: " .. used)
+        -- Who spins takes one and more; a sanitizer doubles what each look costs.
+        assert.is_true(used < (os.getenv "SANITIZER" and 0.9 or 0.5), "processor seconds in one: " .. used)
         assert.equal(n_before, runner:stats().targets.done)
         full:free()
         for _, id in ipairs(ids) do

@@ -32,6 +32,15 @@ local function open(config)
     return fresh.keep(assert(batch._new_watched(config, 0.3)))
 end
 
+local function count_threads()
+    for line in io.lines "/proc/self/status" do
+        local count = line:match "^Threads:%s*(%d+)"
+        if count then
+            return tonumber(count)
+        end
+    end
+end
+
 local function health(runner)
     local stats = runner:stats()
     return { stats.healthy, stats.store_healthy }
@@ -90,6 +99,7 @@ describe("a runner", function()
     end)
 
     it("whose worker cannot be replaced at once replaces it when it can", function()
+        local n_threads = count_threads()
         local runner = open {
             workers = 1, target_timeout = 0.1, jobs_per_caller = 2,
             fetch = function(target)
@@ -110,6 +120,9 @@ describe("a runner", function()
         eventually(function() return has_told(runner, "warn: all worker threads run again") end)
         assert.is_true(runner:stats().healthy)
         assert.equal("done", runner:wait(runner:submit("ann", { { url = "v" } }), 5).status)
+        runner:close()
+        -- The stuck one ends as well, when it comes back.
+        eventually(function() return count_threads() == n_threads end, 10)
     end)
 
     it("has gauges of 0 after a thousand jobs came and went", function()
