@@ -403,7 +403,8 @@ static void wait_locked(struct commit_queue *queue, int *n_idle_ticks) {
     else if (queue->pause_us && queue->waiting.first)
         threads_wait_until(&queue->work, &queue->lock, queue->resume_at_us);
     else if (!will_sleep || has_traffic)
-        threads_wait_until(&queue->work, &queue->lock, clock_mono_us(NULL) + queue->config.tick_us);
+        threads_wait_until(&queue->work, &queue->lock,
+                           clock_mono_us(NULL) + queue->config.tick_us(queue->config.context));
     else
         pthread_cond_wait(&queue->work, &queue->lock);
     atomic_store(&queue->is_asleep, false);

@@ -49,10 +49,11 @@ struct committed {
 struct commit_config {
     struct store *store;  // the writing connection; the queue's until commit_stop
     void *context;
-    int64_t tick_us;  // between two looks of the committer
     // Called without a lock by the committer at each look. Returns whether it wants to be asked
     // again.
     bool (*on_tick)(void *context);
+    // Called with the queue's lock: how long until the next look.
+    int64_t (*tick_us)(void *context);
     // Called by the leader around the done calls of a transaction's items, so that their owner's
     // lock is taken once for all of them. committed is NULL after a failure.
     void (*begin_settling)(void *context, const struct committed *committed);

@@ -12,8 +12,6 @@ enum {
     SETUP_PATIENCE_MS = 10000,
     CLOSE_PATIENCE_MS = 10000,  // for a store that fails or is locked, if a close has so much time
     LEAST_PATIENCE_MS = 50,     // and if it has none: others' transactions end within that
-    TICK_US = 150,              // between two looks of the committer at what hands left
-    PROGRAM_TICK_US = 1000,     // the same without hands: nobody is woken by it
 };
 
 // --- what the commit queue reports ---
@@ -156,11 +154,10 @@ static int open_store(struct runner *runner, struct fault *fault) {
 }
 
 static int start_threads(struct runner *runner) {
-    bool has_hands = runner->config.executor == EXECUTOR_THREADS;
     struct commit_config commit = {.store = runner->store,
                                    .context = runner,
                                    .on_tick = runner_tick,
-                                   .tick_us = has_hands ? TICK_US : PROGRAM_TICK_US,
+                                   .tick_us = runner_tick_us,
                                    .begin_settling = begin_settling,
                                    .end_settling = end_settling,
                                    .on_failure = report_failure,
@@ -168,7 +165,7 @@ static int start_threads(struct runner *runner) {
                                    .take_reserve_back = take_reserve_back};
     int status = STATUS_OK;
     // The hands first: the committer asks for them. They find nothing to do before the keeper runs.
-    if (has_hands) {
+    if (runner->config.executor == EXECUTOR_THREADS) {
         const struct fetcher *fetcher = &runner->config.fetcher;
         struct workers_config workers = {.count = runner->config.workers,
                                          .context = runner,

@@ -215,13 +215,22 @@ static void learn_span(struct runner *runner, const struct task *task) {
         runner->mean_fetch_us += (task->span_us - runner->mean_fetch_us) / 8;
 }
 
-// A hand with nothing else to do commits itself. One that goes on leaves the outcome: to be picked
-// up with others when targets are quick, at once when the next one may take long. The program's own
-// thread never waits for the disk; while it has other turns to take, outcomes wait for company.
+// Whether another outcome is to be expected before the committer has looked twice, so that waiting
+// for it costs little: with many slow fetches at once.
+static bool has_company_locked(const struct runner *runner) {
+    return runner_is_slow(runner) && runner->n_in_flight * LONG_TICK_US >= runner->mean_fetch_us;
+}
+
+// A hand with nothing else to do commits itself, unless company is near. One that goes on leaves
+// the outcome: to be picked up with others when targets are quick, at once when the next one may
+// take long. The program's own thread never waits for the disk; while it has other turns to take,
+// outcomes wait for company.
 static enum commit_by who_commits(const struct runner *runner, bool is_hands) {
     bool has_more = runner->rotation.n_ready > 0;
     if (!is_hands)
         return has_more ? COMMIT_BY_ANYBODY : COMMIT_BY_COMMITTER;
+    if (has_company_locked(runner))
+        return COMMIT_BY_ANYBODY;
     if (!has_more)
         return COMMIT_BY_CALLER;
     return runner_is_quick(runner) ? COMMIT_BY_ANYBODY : COMMIT_BY_COMMITTER;

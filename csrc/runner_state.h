@@ -56,6 +56,9 @@ struct note {
 
 enum { CLAIM_AT_ONCE = 128 };
 
+// Between two looks of the committer when nobody waits to be woken by them.
+enum { LONG_TICK_US = 1000 };
+
 // So much of outcomes may wait in memory for a store that does not take them; then nothing more is
 // handed out. Eight results as large as max_result_bytes allows by default.
 enum { MAX_UNSTORED_BYTES = 64 * 1024 * 1024 };
@@ -193,6 +196,7 @@ void runner_count_in_flight_locked(struct runner *runner, int change);
 void runner_leave_note_locked(struct runner *runner, const struct note *note);
 bool runner_work(void *context, struct hand *hand);
 bool runner_tick(void *context);
+int64_t runner_tick_us(void *context);
 
 // --- runner_finish.c ---
 // Gives up a hand that is stuck: its target is stored as failed, another hand takes its place.
@@ -232,6 +236,11 @@ int runner_evict(struct runner *runner, struct store *store, int64_t n_new_bytes
 // one would wake up: about the time of a futex call and a switch.
 static inline bool runner_is_quick(const struct runner *runner) {
     return runner->mean_fetch_us <= 50;
+}
+
+// Whether fetches are so long that two looks of the committer, LONG_TICK_US each, do not count.
+static inline bool runner_is_slow(const struct runner *runner) {
+    return runner->mean_fetch_us >= 50 * LONG_TICK_US;
 }
 
 static inline bool runner_is_paused_locked(const struct runner *runner) {

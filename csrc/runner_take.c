@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum {
+    TICK_US = 150,
     WINDOW_TARGETS = 256,     // read at once, when few jobs live
     WINDOW_TOTAL = 2048,      // over all live jobs, about
     STORE_PAUSE_US = 500000,  // after a read that failed
@@ -111,6 +112,13 @@ bool runner_tick(void *context) {
         workers_wake(runner->workers, n_ready < n_idle ? (unsigned)n_ready : n_idle);
     pthread_mutex_unlock(&runner->lock);
     return n_ready > 0 && n_idle > 0;
+}
+
+// Looks that wake hands come often. Those for outcomes that wait for company need not.
+int64_t runner_tick_us(void *context) {
+    const struct runner *runner = context;
+    bool is_long = runner->config.executor != EXECUTOR_THREADS || runner_is_slow(runner);
+    return is_long ? LONG_TICK_US : TICK_US;
 }
 
 // --- take ---

@@ -117,6 +117,11 @@ static bool on_tick(void *context) {
     return false;
 }
 
+static int64_t tick_us(void *context) {
+    (void)context;
+    return 150;
+}
+
 enum { FLOOD = 3000 };
 
 static void begin_settling(void *context, const struct committed *committed) {
@@ -148,7 +153,7 @@ static struct rig *open_rig(void) {
     struct commit_config config = {.store = &rig->stub.store,
                                    .context = rig,
                                    .on_tick = on_tick,
-                                   .tick_us = 150,
+                                   .tick_us = tick_us,
                                    .begin_settling = begin_settling,
                                    .end_settling = end_settling,
                                    .on_failure = on_failure};
