@@ -4,11 +4,12 @@
 // thread, with prepared statements and nothing around them. The connection, the schema and the
 // texts are the library's own, so that they cannot drift from what is measured beside them.
 //
-//   floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT
+//   floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT BYTES_OF_EACH
 //   floor submit STORE DURABILITY JOBS TARGETS_OF_EACH
+//   floor read STORE JOBS    all outcomes of the first so many jobs, each job in a transaction
 //   floor start STORE SAMPLES    idle; the insert of a job, and the wake-up of a thread
 //
-// STORE is made, and must not exist. Prints lines of a name and a number.
+// STORE is made, and must not exist but for read. Prints lines of a name and a number.
 
 #include "store_sqlite.h"
 
@@ -22,7 +23,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RESULT_BYTES = 1024, TTL_MS = 86400000, IDLE_US = 15000, N_WARM = 10 };
+enum {
+    MAX_RESULT_BYTES = 1 << 20,
+    CHUNK_BYTES = 3900,
+    TTL_MS = 86400000,
+    IDLE_US = 15000,
+    N_WARM = 10
+};
 
 struct floor {
     struct store *store;
@@ -31,6 +38,7 @@ struct floor {
     sqlite3_stmt *insert_job, *insert_inputs, *add_job;
     sqlite3_stmt *progress, *insert_outcome;
     struct targets targets;  // of the job that is being submitted
+    int64_t n_bytes;         // of a result
     uint64_t dice;
 };
 
@@ -114,20 +122,24 @@ static void insert_job(struct floor *floor, int64_t number, int64_t n_targets) {
     step(floor, job);
 }
 
-// One chunk: as many targets as a submit has here fit into it.
+// In chunks that fit into a page, as the product's.
 static void insert_inputs(struct floor *floor, int64_t job, int64_t n_targets) {
     char url[64];
     struct target target = {.url = url, .options = "{}", .options_len = 2};
     struct buffer *packed = &floor->targets.packed;
     packed->len = 0;
-    for (int64_t idx = 0; idx < n_targets; idx++) {
+    for (int64_t idx = 0, first = 0; idx < n_targets; idx++) {
         target.url_len =
             (size_t)snprintf(url, sizeof url, "https://example.com/%" PRId64 "/%" PRId64, job, idx);
         targets_add(&floor->targets, &target);
+        if (packed->len < CHUNK_BYTES && idx + 1 < n_targets)
+            continue;
+        sqlite3_bind_int64(floor->insert_inputs, 1, job << STORE_IDX_BITS | first);
+        sqlite3_bind_blob64(floor->insert_inputs, 2, packed->bytes, packed->len, SQLITE_STATIC);
+        step(floor, floor->insert_inputs);
+        packed->len = 0;
+        first = idx + 1;
     }
-    sqlite3_bind_int64(floor->insert_inputs, 1, job << STORE_IDX_BITS);
-    sqlite3_bind_blob64(floor->insert_inputs, 2, packed->bytes, packed->len, SQLITE_STATIC);
-    step(floor, floor->insert_inputs);
 }
 
 static void submit_one(struct floor *floor, int64_t number, int64_t n_targets) {
@@ -139,18 +151,18 @@ static void submit_one(struct floor *floor, int64_t number, int64_t n_targets) {
 }
 
 static void store_outcome(struct floor *floor, int64_t job, int64_t idx) {
-    static const char result[RESULT_BYTES];
+    static const char result[MAX_RESULT_BYTES];
     int64_t now = clock_wall_ms(NULL);
     sqlite3_stmt *progress = floor->progress, *outcome = floor->insert_outcome;
     sqlite3_bind_int64(progress, 1, job);
     sqlite3_bind_int64(progress, 2, idx);
     sqlite3_bind_int64(progress, 3, 0);
-    sqlite3_bind_int64(progress, 4, RESULT_BYTES);
+    sqlite3_bind_int64(progress, 4, floor->n_bytes);
     sqlite3_bind_int64(progress, 5, now + TTL_MS);
     step(floor, progress);
     sqlite3_bind_int64(outcome, 1, job);
     sqlite3_bind_int64(outcome, 2, idx);
-    sqlite3_bind_blob(outcome, 3, result, sizeof result, SQLITE_STATIC);
+    sqlite3_bind_blob(outcome, 3, result, (int)floor->n_bytes, SQLITE_STATIC);
     sqlite3_bind_int64(outcome, 7, 1);
     sqlite3_bind_int64(outcome, 8, now);
     sqlite3_bind_int64(outcome, 9, now);
@@ -178,6 +190,30 @@ static int64_t submit(struct floor *floor, int64_t n_jobs, int64_t n_targets) {
     int64_t began_us = clock_mono_us(NULL);
     for (int64_t i = 0; i < n_jobs; i++)
         submit_one(floor, i, n_targets);
+    return clock_mono_us(NULL) - began_us;
+}
+
+// --- read ---
+
+static int64_t read_outcomes(struct floor *floor, int64_t n_jobs, int64_t *out_count) {
+    sqlite3_stmt *begin = prepare(floor, SQL_BEGIN_READ), *list = prepare(floor, SQL_LIST_OUTCOMES);
+    int64_t began_us = clock_mono_us(NULL), n_bytes = 0;
+    *out_count = 0;
+    for (int64_t job = 1; job <= n_jobs; job++) {
+        step(floor, begin);
+        sqlite3_bind_int64(list, 1, job);
+        sqlite3_bind_int64(list, 2, 0);
+        sqlite3_bind_int64(list, 3, -1);
+        sqlite3_bind_int64(list, 4, 1);
+        for (; sqlite3_step(list) == SQLITE_ROW; ++*out_count)
+            n_bytes += sqlite3_column_blob(list, 3) ? sqlite3_column_bytes(list, 3) : 0;
+        sqlite3_reset(list);
+        step(floor, floor->commit);
+    }
+    if (!n_bytes)
+        die("read", "there are no results");
+    sqlite3_finalize(begin);
+    sqlite3_finalize(list);
     return clock_mono_us(NULL) - began_us;
 }
 
@@ -254,8 +290,9 @@ static void start(struct floor *floor, int64_t n_samples) {
 // --- main ---
 
 static int usage(void) {
-    fputs("usage: floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT\n"
+    fputs("usage: floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT BYTES_OF_EACH\n"
           "       floor submit STORE DURABILITY JOBS TARGETS_OF_EACH\n"
+          "       floor read STORE JOBS\n"
           "       floor start STORE SAMPLES\n",
           stderr);
     return 2;
@@ -267,18 +304,23 @@ static void print_span(int64_t count, int64_t span_us) {
 
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "";
-    bool is_drain = argc == 7 && strcmp(mode, "drain") == 0;
+    bool is_drain = argc == 8 && strcmp(mode, "drain") == 0;
     bool is_submit = argc == 6 && strcmp(mode, "submit") == 0;
     bool is_start = argc == 4 && strcmp(mode, "start") == 0;
-    if (!is_drain && !is_submit && !is_start)
+    bool is_read = argc == 4 && strcmp(mode, "read") == 0;
+    bool has_durability = is_drain || is_submit;
+    if (!has_durability && !is_start && !is_read)
         return usage();
     struct floor floor;
-    floor_open(&floor, argv[2], is_start ? "normal" : argv[3]);
-    int64_t count = atoll(argv[is_start ? 3 : 4]);
+    floor_open(&floor, argv[2], has_durability ? argv[3] : "normal");
+    int64_t count = atoll(argv[has_durability ? 4 : 3]), span_us;
+    floor.n_bytes = is_drain ? atoll(argv[7]) : 0;
     if (is_drain)
         print_span(count, drain(&floor, count, atoll(argv[5]), atoll(argv[6])));
     else if (is_submit)
         print_span(count, submit(&floor, count, atoll(argv[5])));
+    else if (is_read)
+        span_us = read_outcomes(&floor, count, &count), print_span(count, span_us);
     else
         start(&floor, count);
     floor_close(&floor);

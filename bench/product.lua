@@ -3,7 +3,7 @@
 -- One measurement of the product, in a process of its own. bench.lua starts it; it prints lines of
 -- a name and a number, as floor does.
 --
---   product.lua drain STORE DURABILITY TARGETS JOBS WORKERS
+--   product.lua drain STORE DURABILITY TARGETS JOBS WORKERS BYTES_OF_EACH
 --   product.lua submit STORE DURABILITY JOBS TARGETS_OF_EACH [FETCH]    on a store with or
 --                                         without others; FETCH: a module with a check
 --   product.lua start STORE SAMPLES
@@ -11,6 +11,12 @@
 --   product.lua deep STORE TARGETS        drains so many of the one job that fill has left
 --   product.lua shallow STORE TARGETS DEPTH    the same in jobs of DEPTH targets, one after another
 --   product.lua live STORE JOBS           memory of a live job that waits for its turn
+--   product.lua done STORE JOBS TARGETS_OF_EACH BYTES      runs jobs to their end
+--   product.lua status STORE              reads each job of done with all its results
+--   product.lua results STORE             reads the results of one
+--   product.lua together STORE DURABILITY TARGETS JOBS PROCESSES
+--   product.lua slow_workers STORE WORKERS ROUNDS     targets that take 100 ms
+--   product.lua slow_manual STORE JOBS ROUNDS
 --   product.lua resident STORE DONE       memory of a runner after so many of the job of fill
 
 local batch = require "batch"
@@ -82,8 +88,8 @@ local modes = {}
 
 -- The clock runs from the moment the workers may begin, with all targets in the store, until the
 -- last job is terminal. Opening the runner and submitting lie before it.
-function modes.drain(store, durability, n_targets, n_jobs, n_workers)
-    local gate, result = make_gate(store), RESULT
+function modes.drain(store, durability, n_targets, n_jobs, n_workers, n_bytes)
+    local gate, result = make_gate(store), ("x"):rep(n_bytes)
     local runner = assert(batch.new(config_of(store, {
         durability = durability,
         workers = n_workers,
@@ -110,7 +116,7 @@ end
 function modes.submit(store, durability, n_jobs, n_targets, fetch)
     local client = assert(batch.client(config_of(store, {
         durability = durability,
-        fetch = fetch or function() end,
+        fetch = fetch ~= "" and fetch or function() end,
     })))
     local name = tostring(core.now())
     local targets = list_of(n_targets, name)
@@ -237,6 +243,144 @@ function modes.resident(store, n_done)
     end
     report { bytes = measure_memory() }
     close_with(runner, gate)
+end
+
+-- --- around the core ---
+
+function modes.done(store, n_jobs, n_targets, n_bytes)
+    local result = ("x"):rep(n_bytes)
+    local runner = assert(batch.new(config_of(store, {
+        workers = 8, fetch = function() return result end,
+    })))
+    local ids = {}
+    for job = 1, n_jobs do
+        ids[job] = assert(runner:submit("done " .. job, list_of(n_targets, job)))
+    end
+    for _, id in ipairs(ids) do
+        assert(runner:wait(id).status == "done")
+    end
+    runner:close()
+    report { count = n_jobs * n_targets }
+end
+
+local function read_all(store, read)
+    local client = assert(batch.client(config_of(store, { fetch = function() end })))
+    local ids = {}
+    for _, job in ipairs(client:jobs()) do
+        ids[#ids + 1] = job.id
+    end
+    local began, count = core.monotime(), 0
+    for _, id in ipairs(ids) do
+        count = count + read(client, id)
+    end
+    report { count = count, seconds = core.monotime() - began }
+    client:close()
+end
+
+function modes.status(store)
+    read_all(store, function(client, id)
+        local _, targets = client:status(id)
+        return #targets
+    end)
+end
+
+function modes.results(store)
+    read_all(store, function(client, id)
+        local count = 0
+        for target in client:results(id) do
+            count = count + (target.result and 1 or 0)
+        end
+        return count
+    end)
+end
+
+-- Stands in for another program on the store, until its input ends.
+function modes.member(store, durability)
+    local result = RESULT
+    local runner = assert(batch.new(config_of(store, {
+        durability = durability, workers = 8, fetch = function() return result end,
+    })))
+    io.read "a"
+    runner:close()
+end
+
+function modes.together(store, durability, n_targets, n_jobs, n_processes)
+    local client = assert(batch.client(config_of(store, { fetch = function() end })))
+    local members = {}
+    for i = 1, n_processes do
+        members[i] = io.popen(("%s %s member '%s' %s"):format(arg[-1], arg[0], store, durability),
+            "w")
+    end
+    core.poll_fd(client:fd(), 0.5) -- until all are there
+    local ids, began = {}, core.monotime()
+    for job = 1, n_jobs do
+        ids[job] = assert(client:submit("bench", list_of(n_targets // n_jobs, job)))
+    end
+    for _, id in ipairs(ids) do
+        assert(client:wait(id).status == "done")
+    end
+    local seconds = core.monotime() - began
+    for _, member in ipairs(members) do
+        assert(member:close())
+    end
+    client:close()
+    report { count = n_targets // n_jobs * n_jobs, seconds = seconds }
+end
+
+local SLOW_SECONDS = 0.1
+
+-- As many jobs as there are workers, a target in flight of each.
+function modes.slow_workers(store, n_workers, n_rounds)
+    local runner = assert(batch.new(config_of(store, {
+        workers = n_workers,
+        fetch = function(_, ctx)
+            ctx:sleep(0.1)
+            return ""
+        end,
+    })))
+    for job = 1, n_workers do
+        assert(runner:submit("bench", list_of(n_rounds, job)))
+    end
+    core.poll_fd(runner:fd(), 2 * SLOW_SECONDS) -- until all are at work
+    local function count_done()
+        return runner:stats().targets.done
+    end
+    local began, cpu, n_before = core.monotime(), os.clock(), count_done()
+    core.poll_fd(-1, (n_rounds - 6) * SLOW_SECONDS)
+    report { count = count_done() - n_before, seconds = core.monotime() - began,
+        cpu = os.clock() - cpu }
+    runner:close(0)
+end
+
+-- The same through the manual executor: an event loop whose every target is ready after 100 ms.
+function modes.slow_manual(store, n_jobs, n_rounds)
+    local runner = assert(batch.new(config_of(store, { executor = "manual" })))
+    for job = 1, n_jobs do
+        assert(runner:submit("bench", list_of(n_rounds, job)))
+    end
+    local flying, first, last, count = {}, 1, 0, 0
+    local began, cpu, n_warm = nil, nil, 10 * n_jobs
+    while count < n_jobs * n_rounds do
+        local task, pause = runner:take()
+        while task do
+            last = last + 1
+            flying[last] = { task = task, due = core.monotime() + SLOW_SECONDS }
+            task, pause = runner:take()
+        end
+        local now = core.monotime()
+        while first <= last and flying[first].due <= now do
+            runner:finish(flying[first].task, "")
+            flying[first], first, count = nil, first + 1, count + 1
+            if count == n_warm then
+                began, cpu = core.monotime(), os.clock()
+            end
+        end
+        local due = math.min(first <= last and flying[first].due or math.huge, now + pause)
+        core.poll_fd(runner:fd(), math.max(0, due - core.monotime()))
+        runner:poll()
+    end
+    report { count = count - n_warm, seconds = core.monotime() - began, cpu = os.clock() - cpu }
+    runner:close()
 end
 
 local arguments = {}

@@ -1,0 +1,44 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Runs the programs of a bench: product.lua and the floor, a process each, on stores that are made
+-- anew. Environment: as in bench.lua.
+
+local FOLDER = os.getenv "BENCH_DIR" or "build/bench"
+local PRODUCT = arg[-1] .. " " .. arg[0]:gsub("bench%.lua$", "product.lua")
+local FLOOR = assert(os.getenv "FLOOR", "FLOOR must name the floor's program (use make bench)")
+local STORE, DEEP = FOLDER .. "/bench.db", FOLDER .. "/deep.db"
+
+local function remove(path)
+    os.execute(("rm -f '%s' '%s'-* '%s'.*"):format(path, path, path))
+end
+
+-- On the disk before it is used: what is still to be written would slow down what comes next.
+local function copy(from, to)
+    remove(to)
+    assert(os.execute(("cp '%s' '%s' && sync '%s'"):format(from, to, to)))
+end
+
+local function run(program, mode, store, ...)
+    local command = table.concat({ program, mode, "'" .. store .. "'", ... }, " ")
+    local pipe = assert(io.popen(command))
+    local figures = {}
+    for name, value in pipe:read("a"):gmatch "(%S+) (%S+)" do
+        figures[name] = tonumber(value)
+    end
+    assert(pipe:close(), "failed: " .. command)
+    return figures
+end
+
+local function run_fresh(program, mode, ...)
+    remove(STORE)
+    return run(program, mode, STORE, ...)
+end
+
+local function rate(figures)
+    return figures.count / figures.seconds
+end
+
+return {
+    FOLDER = FOLDER, PRODUCT = PRODUCT, FLOOR = FLOOR, STORE = STORE, DEEP = DEEP, remove = remove,
+    copy = copy, run = run, run_fresh = run_fresh, rate = rate,
+}
