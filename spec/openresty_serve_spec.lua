@@ -109,6 +109,24 @@ describe("nginx", function()
         assert.truthy(server:line_with "caller must return a name, or nil for nobody, got a table")
     end)
 
+    it("refuses options that it does not know, and those of a wrong type", function()
+        local function location(name, options)
+            return ([[location /%s/ { content_by_lua_block {
+                require("batch.openresty").serve(%s) } }]]):format(name, options)
+        end
+        server = openresty.start { locations = location("typo", '{ prefx = "/typo" }')
+            .. location("text", '{ prefix = "/text", max_body = "1MiB" }')
+            .. location("list", '"/list"') }
+        for path, line in pairs {
+            typo = "serve: unknown option 'prefx': did you mean 'prefix'?",
+            text = "serve: max_body must be a number, got string",
+            list = "serve: options must be a table, got string",
+        } do
+            assert.equal(500, server:get("/" .. path .. "/v1/batches").status)
+            assert.truthy(server:line_with(line), line)
+        end
+    end)
+
     it("lets whom nobody names in from this machine, but no page of a browser", function()
         server = openresty.start { locations = [[location /here/ {
             content_by_lua_block { require("batch.openresty").serve { prefix = "/here" } } }]] }

@@ -8,7 +8,7 @@
 local answers = require "batch.api.answers"
 local core = require "batch.core"
 local exchange = require "batch.openresty.exchange"
-local loopback = require "batch.loopback"
+local location = require "batch.openresty.location"
 local metrics = require "batch.metrics"
 local process = require "ngx.process"
 local settings = require "batch.openresty.settings"
@@ -22,7 +22,6 @@ local YIELDING = {
 -- Those in which a request can be answered.
 local ANSWERING = { rewrite = true, server_rewrite = true, access = true, content = true }
 local MAX_WAIT_SECONDS = 3600 -- then the job is looked at again
-local DEFAULT_MAX_BODY = 2 ^ 20 -- bytes, as [server] max_body
 
 local TERMINAL = { done = true, partial = true, failed = true, cancelled = true }
 
@@ -215,34 +214,6 @@ local function check_answering(name)
     end
 end
 
-local function is_loopback(address)
-    return address:find "^127%." or address == "::1"
-end
-
--- Who calls where nobody says it: as the stand-alone server has it without tokens.
-local function local_caller()
-    local address = ngx.var.remote_addr
-    if address == "unix:" then
-        return "local"
-    elseif is_loopback(address) then
-        local is_meant, message = loopback.check_host(ngx.var.http_host)
-        return is_meant and "local" or nil, message
-    end
-    return nil, "only loopback is served, for serve was given no function caller"
-end
-
--- Who calls as the location's own function says. False is nobody, as nil is: to the API it would be
--- one who sees all jobs.
-local function identify(request)
-    local caller, class = request.identify()
-    if not caller then
-        return nil, request.identify == local_caller and class or nil
-    elseif type(caller) ~= "string" and type(caller) ~= "number" then
-        error("caller must return a name, or nil for nobody, got a " .. type(caller))
-    end
-    return tostring(caller), class
-end
-
 local function traceback(raised)
     return debug.traceback(tostring(raised), 2)
 end
@@ -264,17 +235,13 @@ end
 -- - `caller`: gives the caller's name, or nil for 401, and as second value its class; without it
 --   only loopback is served, by its own names, as caller "local"
 -- - `max_body` (1 MiB): bytes of a request's body; nginx's client_max_body_size holds as well
--- @raise before `start`, and where no request can be answered
+-- @raise before `start`, where no request can be answered, and for wrong options
 local function serve(options)
     check_answering "serve"
-    options = options or {}
-    local prefix = options.prefix or ""
-    if prefix:sub(-1) == "/" then
-        prefix = prefix:gsub("/+$", "")
-    end
-    local api = here:api(identify, prefix, options.max_body or DEFAULT_MAX_BODY)
+    local prefix, caller, max_body = location.read(options)
+    local api = here:api(location.identify, prefix, max_body)
     here:tend()
-    local request = exchange.request(prefix, options.caller or local_caller)
+    local request = exchange.request(prefix, caller)
     exchange.respond(request, answer(api, request), here.fields.log)
 end
 
