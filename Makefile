@@ -125,7 +125,8 @@ MAKEFLAGS += --no-print-directory
 
 .DELETE_ON_ERROR:
 .PHONY: all library c-tests c-examples run test soak openresty env install uninstall layers lint \
-	asan tsan valgrind cover fuzz fuzzers check-all bench bench-instructions docs clean help FORCE
+	asan tsan valgrind cover fuzz fuzzers check-all bench bench-plot bench-instructions docs clean \
+	help FORCE
 
 all: $(CORE) $(LAUNCHER) ## build the module and luabatch (LUA=5.4, luajit or 5.3; V=1 shows the commands)
 
@@ -343,6 +344,10 @@ bench: ## measure speed and memory beside the bare floor of SQLite (BENCH_QUICK=
 	@$(MAKE) all $(BENCH_PROGRAMS)
 	@$(MAKE) all LUA=luajit # for the nginx of bench/nginx_sections.lua
 	@$(HERE) FLOOR=$(FLOOR) $(LUA_NAME) bench/bench.lua
+
+bench-plot: ## draw docs/performance.svg from what `make bench` wrote (BENCH_JSON="FILE...")
+	@$(HERE) $(LUA_NAME) bench/plot.lua $(BENCH_JSON) >build/performance.svg
+	@mv build/performance.svg docs/performance.svg
 
 # What a target costs in user space, which does not depend on the machine's mood.
 bench-instructions: ## count the instructions of draining, by callgrind

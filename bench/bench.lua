@@ -5,9 +5,9 @@
 -- its rounds with the lowest and the highest, and a ratio the median of the rounds' own ratios, so
 -- that whatever else the machine does hits both sides alike. Goals are printed, never asserted.
 --
--- Environment: FLOOR (path of the program), BENCH_QUICK=1 (under a minute), BENCH_JSON=FILE (also
--- writes the figures there), BENCH_DIR (where the stores lie; build/bench), BENCH_ONLY (a word:
--- only the sections with it in their title).
+-- Environment: FLOOR (path of the program), BENCH_QUICK=1 (fewer rows and rounds), BENCH_JSON=FILE
+-- (also writes the figures there, for plot.lua), BENCH_DIR (where the stores lie; build/bench),
+-- BENCH_ONLY (a word: only the sections with it in their title).
 
 package.path = arg[0]:gsub("bench%.lua$", "?.lua;") .. package.path
 

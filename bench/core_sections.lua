@@ -2,6 +2,7 @@
 --
 -- Measures the core: draining, submitting, the way from submit to fetch, depth and memory.
 
+local goals = require "goals"
 local report = require "report"
 local running = require "running"
 
@@ -44,20 +45,15 @@ local function drain_row(section, shape, durability)
         summary(commits).median), compared, shape.goal)
 end
 
--- By workers × jobs.
-local GOALS = {
-    ["1 × 1"] = 0.9, ["1 × 8"] = 0.8, ["8 × 8"] = 0.8, ["64 × 64"] = 0.7,
-}
-
 local function drain()
     title("drain, workers × jobs, targets/s", "product", "floor")
     for _, durability in ipairs { "normal", "full" } do
         for _, workers in ipairs { 1, 2, 8, 64 } do
             for _, jobs in ipairs { 1, 8, 64, 1000 } do
                 local name = ("%d × %d"):format(workers, jobs)
-                if GOALS[name] or not IS_QUICK then
+                if goals.drain[name] or not IS_QUICK then
                     drain_row("drain", { name = name, workers = workers, jobs = jobs, bytes = KIB,
-                        goal = GOALS[name] }, durability)
+                        goal = goals.drain[name] }, durability)
                 end
             end
         end
@@ -72,25 +68,36 @@ local function sizes()
     end
 end
 
-local function submit_row(n_targets, durability, fetch, goal)
+-- shape: targets, threads, and the name of a fetch with a check if there is one. One thread submits
+-- by the Lua module, several by the C core; the floor stores as many jobs in a transaction as there
+-- are threads.
+local function submit_row(shape, durability)
+    local n_targets, n_threads = shape.targets, shape.threads or 1
     local n_jobs = find_count(durability == "full" and 200 or 500, FLOOR, "submit", durability,
-        n_targets)
-    local name = ("%d, %s%s"):format(n_targets, durability, fetch and ", checked" or "")
+        n_targets, n_threads)
+    local name = ("%d%s%s, %s"):format(n_targets, shape.fetch and ", checked" or "",
+        n_threads > 1 and (", %d threads"):format(n_threads) or "", durability)
     row("submit", name, compare(function()
-        return rate(run_fresh(PRODUCT, "submit", durability, n_jobs, n_targets, fetch or ""))
+        if n_threads > 1 then
+            return rate(run_fresh(running.SUBMITTING, durability, n_jobs, n_targets, n_threads))
+        end
+        return rate(run_fresh(PRODUCT, "submit", durability, n_jobs, n_targets, shape.fetch or ""))
     end, function()
-        return rate(run_fresh(FLOOR, "submit", durability, n_jobs, n_targets))
-    end), goal)
+        return rate(run_fresh(FLOOR, "submit", durability, n_jobs, n_targets, n_threads))
+    end), not shape.fetch and n_threads == 1 and goals.submit[n_targets] or nil)
 end
+
+local SUBMITS = {
+    { targets = 32 }, { targets = 32, threads = 8 }, -- the quick mode has these alone
+    { targets = 32, fetch = "batch.fetch" }, { targets = 1 }, { targets = 1, threads = 8 },
+    { targets = 1000 }, { targets = 1000, threads = 8 },
+}
 
 local function submit()
     title("submit by number of targets, jobs/s", "product", "floor")
     for _, durability in ipairs { "normal", "full" } do
-        submit_row(32, durability, nil, 0.8)
-        if not IS_QUICK then
-            submit_row(32, durability, "batch.fetch")
-            submit_row(1, durability)
-            submit_row(1000, durability)
+        for i = 1, IS_QUICK and 2 or #SUBMITS do
+            submit_row(SUBMITS[i], durability)
         end
     end
 end
@@ -107,7 +114,7 @@ local function start()
         base = run_fresh(FLOOR, "start", n_samples)
         return base.p50 * 1e6
     end)
-    row("start", "p50", p50, "100 µs")
+    row("start", "p50", p50, goals.start, "µs")
     row_alone("start", "p99", summary(p99).median, "µs")
     row_alone("start", "p99 of the floor", summary(base_p99).median, "µs")
 end
@@ -123,7 +130,7 @@ local function depth()
         return rate(run(PRODUCT, "deep", STORE, n_targets))
     end, function()
         return rate(run_fresh(PRODUCT, "shallow", n_targets, 1000))
-    end), 0.95)
+    end), goals.depth)
     local resident = {}
     for i = 1, ROUNDS do
         copy(DEEP, STORE)
@@ -141,8 +148,9 @@ local function depth()
         remove(STORE)
         run(PRODUCT, "fill", STORE, 32, 32)
         return rate(run(PRODUCT, "submit", STORE, "normal", n_jobs, 32))
-    end), 0.95)
-    row_alone("depth", "memory of a queued target", summary(resident).median, "bytes", "0")
+    end), goals.depth)
+    row_alone("depth", "memory of a queued target", summary(resident).median, "bytes",
+        goals.queued_target)
     remove(DEEP)
 end
 
@@ -168,7 +176,7 @@ local function stored()
             return beside(DEEP, table.unpack(case, 2))
         end, function()
             return beside(few, table.unpack(case, 2))
-        end), 0.95)
+        end), goals.stored)
     end
     remove(DEEP)
     remove(few)
@@ -180,7 +188,7 @@ local function memory()
     for i = 1, IS_QUICK and 1 or 3 do
         bytes[i] = run_fresh(PRODUCT, "live", IS_QUICK and 4000 or 12000).bytes
     end
-    row_alone("memory", "an idle live job", summary(bytes).median, "bytes", "1 024")
+    row_alone("memory", "an idle live job", summary(bytes).median, "bytes", goals.live_job)
 end
 
 return {

@@ -5,7 +5,9 @@
 // texts are the library's own, so that they cannot drift from what is measured beside them.
 //
 //   floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT BYTES_OF_EACH
-//   floor submit STORE DURABILITY JOBS TARGETS_OF_EACH
+//   floor together STORE DURABILITY TARGETS JOBS PER_COMMIT BYTES_OF_EACH PROCESSES
+//                              the same by so many processes, each with its share of the jobs
+//   floor submit STORE DURABILITY JOBS TARGETS_OF_EACH PER_COMMIT
 //   floor read STORE JOBS    all outcomes of the first so many jobs, each job in a transaction
 //   floor start STORE SAMPLES    idle; the insert of a job, and the wake-up of a thread
 //
@@ -20,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -142,11 +145,14 @@ static void insert_inputs(struct floor *floor, int64_t job, int64_t n_targets) {
     }
 }
 
-static void submit_one(struct floor *floor, int64_t number, int64_t n_targets) {
+// Jobs from one number up to another, in one transaction.
+static void submit_some(struct floor *floor, int64_t from, int64_t upto, int64_t n_targets) {
     step(floor, floor->begin);
-    insert_job(floor, number, n_targets);
-    insert_inputs(floor, sqlite3_last_insert_rowid(floor->db), n_targets);
-    step(floor, floor->add_job);
+    for (int64_t number = from; number < upto; number++) {
+        insert_job(floor, number, n_targets);
+        insert_inputs(floor, sqlite3_last_insert_rowid(floor->db), n_targets);
+        step(floor, floor->add_job);
+    }
     step(floor, floor->commit);
 }
 
@@ -169,28 +175,99 @@ static void store_outcome(struct floor *floor, int64_t job, int64_t idx) {
     step(floor, outcome);
 }
 
-static int64_t drain(struct floor *floor, int64_t n_targets, int64_t n_jobs, int64_t per_commit) {
+static void insert_jobs(struct floor *floor, int64_t n_jobs, int64_t n_targets) {
     for (int64_t job = 1; job <= n_jobs; job++) {
         step(floor, floor->begin);
         insert_job(floor, job, n_targets);
         step(floor, floor->add_job);
         step(floor, floor->commit);
     }
+}
+
+// What is drained: n_targets of n_jobs in turn, the first of which is job `first`.
+struct share {
+    int64_t n_targets, first, n_jobs, per_commit;
+};
+
+static int64_t drain(struct floor *floor, const struct share *share) {
     int64_t began_us = clock_mono_us(NULL);
-    for (int64_t i = 0; i < n_targets;) {
+    for (int64_t i = 0; i < share->n_targets;) {
         step(floor, floor->begin);
-        for (int64_t end = i + per_commit; i < end && i < n_targets; i++)
-            store_outcome(floor, 1 + i % n_jobs, i / n_jobs);
+        for (int64_t end = i + share->per_commit; i < end && i < share->n_targets; i++)
+            store_outcome(floor, share->first + i % share->n_jobs, i / share->n_jobs);
         step(floor, floor->commit);
     }
     return clock_mono_us(NULL) - began_us;
 }
 
-static int64_t submit(struct floor *floor, int64_t n_jobs, int64_t n_targets) {
+static int64_t submit(struct floor *floor, int64_t n_jobs, int64_t n_targets, int64_t per_commit) {
     int64_t began_us = clock_mono_us(NULL);
-    for (int64_t i = 0; i < n_jobs; i++)
-        submit_one(floor, i, n_targets);
+    for (int64_t i = 0; i < n_jobs; i += per_commit)
+        submit_some(floor, i, i + per_commit < n_jobs ? i + per_commit : n_jobs, n_targets);
     return clock_mono_us(NULL) - began_us;
+}
+
+// --- together ---
+
+// No connection lives through a fork, so each process opens the store by itself.
+struct crew {
+    const char *path, *durability;
+    int64_t n_bytes;
+    int ready[2], start[2], done[2];  // pipes: a byte of each, the end of one, a byte of each
+};
+
+static void await(int fd, int64_t n_bytes) {
+    char byte;
+    for (int64_t i = 0; i < n_bytes; i++)
+        if (read(fd, &byte, 1) != 1)
+            die("drain together", "a process has failed");
+}
+
+static void tell(int fd) {
+    if (write(fd, "", 1) != 1)
+        die("drain together", "the first process is gone");
+}
+
+static void work(const struct crew *crew, const struct share *share) {
+    struct floor floor;
+    char byte;
+    close(crew->start[1]);
+    floor_open(&floor, crew->path, crew->durability);
+    floor.n_bytes = crew->n_bytes;
+    tell(crew->ready[1]);
+    if (read(crew->start[0], &byte, 1))
+        die("drain together", "the start is no end of a pipe");
+    drain(&floor, share);
+    tell(crew->done[1]);
+    floor_close(&floor);
+}
+
+// Clocks from the moment that all have opened the store until the last has committed.
+static int64_t together(struct crew *crew, const struct share *whole, int64_t n_processes) {
+    struct share share = *whole;
+    share.n_jobs /= n_processes;
+    share.n_targets /= n_processes;
+    if (pipe(crew->ready) || pipe(crew->start) || pipe(crew->done))
+        die("drain together", "no pipes");
+    for (int64_t i = 0; i < n_processes; i++, share.first += share.n_jobs) {
+        pid_t pid = fork();
+        if (pid < 0)
+            die("drain together", "no more processes");
+        if (!pid) {
+            work(crew, &share);
+            exit(0);
+        }
+    }
+    close(crew->ready[1]);
+    close(crew->done[1]);
+    await(crew->ready[0], n_processes);
+    int64_t began_us = clock_mono_us(NULL);
+    close(crew->start[1]);
+    await(crew->done[0], n_processes);
+    int64_t span_us = clock_mono_us(NULL) - began_us;
+    while (wait(NULL) > 0)
+        continue;
+    return span_us;
 }
 
 // --- read ---
@@ -273,7 +350,7 @@ static void start(struct floor *floor, int64_t n_samples) {
     for (int64_t i = -N_WARM; i < n_samples; i++) {
         usleep(IDLE_US);
         int64_t began_us = clock_mono_us(NULL);
-        submit_one(floor, i, 1);
+        submit_some(floor, i, i + 1, 1);
         call(&sleeper, i + N_WARM + 1);
         int64_t woken_us = when_woken(&sleeper);
         if (i >= 0)
@@ -289,40 +366,71 @@ static void start(struct floor *floor, int64_t n_samples) {
 
 // --- main ---
 
-static int usage(void) {
-    fputs("usage: floor drain STORE DURABILITY TARGETS JOBS PER_COMMIT BYTES_OF_EACH\n"
-          "       floor submit STORE DURABILITY JOBS TARGETS_OF_EACH\n"
-          "       floor read STORE JOBS\n"
-          "       floor start STORE SAMPLES\n",
-          stderr);
-    return 2;
-}
-
 static void print_span(int64_t count, int64_t span_us) {
     printf("count %" PRId64 "\nseconds %.6f\n", count, (double)span_us / 1e6);
 }
 
+static void run_drain(struct floor *floor, char **argv) {
+    struct share share = {atoll(argv[4]), 1, atoll(argv[5]), atoll(argv[6])};
+    floor_open(floor, argv[2], argv[3]);
+    floor->n_bytes = atoll(argv[7]);
+    insert_jobs(floor, share.n_jobs, share.n_targets);
+    print_span(share.n_targets, drain(floor, &share));
+    floor_close(floor);
+}
+
+static void run_together(struct floor *floor, char **argv) {
+    struct share share = {atoll(argv[4]), 1, atoll(argv[5]), atoll(argv[6])};
+    struct crew crew = {.path = argv[2], .durability = argv[3], .n_bytes = atoll(argv[7])};
+    floor_open(floor, crew.path, crew.durability);
+    insert_jobs(floor, share.n_jobs, share.n_targets);
+    floor_close(floor);
+    print_span(share.n_targets, together(&crew, &share, atoll(argv[8])));
+}
+
+static void run_submit(struct floor *floor, char **argv) {
+    int64_t n_jobs = atoll(argv[4]);
+    floor_open(floor, argv[2], argv[3]);
+    print_span(n_jobs, submit(floor, n_jobs, atoll(argv[5]), atoll(argv[6])));
+    floor_close(floor);
+}
+
+static void run_read(struct floor *floor, char **argv) {
+    int64_t count;
+    floor_open(floor, argv[2], "normal");
+    int64_t span_us = read_outcomes(floor, atoll(argv[3]), &count);
+    print_span(count, span_us);
+    floor_close(floor);
+}
+
+static void run_start(struct floor *floor, char **argv) {
+    floor_open(floor, argv[2], "normal");
+    start(floor, atoll(argv[3]));
+    floor_close(floor);
+}
+
+static const struct mode {
+    const char *name, *arguments;
+    int n_arguments;
+    void (*run)(struct floor *floor, char **argv);
+} modes[] = {
+    {"drain", "STORE DURABILITY TARGETS JOBS PER_COMMIT BYTES_OF_EACH", 6, run_drain},
+    {"together", "STORE DURABILITY TARGETS JOBS PER_COMMIT BYTES_OF_EACH PROCESSES", 7,
+     run_together},
+    {"submit", "STORE DURABILITY JOBS TARGETS_OF_EACH PER_COMMIT", 5, run_submit},
+    {"read", "STORE JOBS", 2, run_read},
+    {"start", "STORE SAMPLES", 2, run_start},
+};
+
 int main(int argc, char **argv) {
-    const char *mode = argc > 1 ? argv[1] : "";
-    bool is_drain = argc == 8 && strcmp(mode, "drain") == 0;
-    bool is_submit = argc == 6 && strcmp(mode, "submit") == 0;
-    bool is_start = argc == 4 && strcmp(mode, "start") == 0;
-    bool is_read = argc == 4 && strcmp(mode, "read") == 0;
-    bool has_durability = is_drain || is_submit;
-    if (!has_durability && !is_start && !is_read)
-        return usage();
     struct floor floor;
-    floor_open(&floor, argv[2], has_durability ? argv[3] : "normal");
-    int64_t count = atoll(argv[has_durability ? 4 : 3]), span_us;
-    floor.n_bytes = is_drain ? atoll(argv[7]) : 0;
-    if (is_drain)
-        print_span(count, drain(&floor, count, atoll(argv[5]), atoll(argv[6])));
-    else if (is_submit)
-        print_span(count, submit(&floor, count, atoll(argv[5])));
-    else if (is_read)
-        span_us = read_outcomes(&floor, count, &count), print_span(count, span_us);
-    else
-        start(&floor, count);
-    floor_close(&floor);
-    return 0;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (argc == modes[i].n_arguments + 2 && strcmp(argv[1], modes[i].name) == 0) {
+            modes[i].run(&floor, argv);
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        fprintf(stderr, "usage: floor %s %s\n", modes[i].name, modes[i].arguments);
+    return 2;
 }

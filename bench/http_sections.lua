@@ -5,6 +5,7 @@
 -- stands in docs/performance.md.
 
 local cqueues = require "cqueues"
+local goals = require "goals"
 local report = require "report"
 local socket = require "cqueues.socket"
 
@@ -110,7 +111,7 @@ local function get(folder)
         return load(path)
     end, function()
         return load(other_address)
-    end), 0.5)
+    end), goals.http_get)
     stop(server)
     stop(other)
 end
@@ -128,7 +129,7 @@ local function post(folder)
             return rate
         end, function()
             return load(other_address, script)
-        end), durability == "normal" and "5 000/s" or "3 000/s")
+        end), goals.http_post[durability])
         stop(other)
     end
 end
@@ -167,7 +168,8 @@ local function streams(folder)
     local before = resident_bytes(server)
     local opened = open_streams(address, id, N_STREAMS)
     local each = (resident_bytes(server) - before) / #opened / 1024
-    report.row_alone("http streams", ("one of %d"):format(N_STREAMS), each, "KiB", "64")
+    report.row_alone("http streams", ("one of %d"):format(N_STREAMS), each, "KiB",
+        goals.stream)
     for _, stream in ipairs(opened) do
         stream:close()
     end

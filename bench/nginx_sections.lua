@@ -5,6 +5,7 @@
 -- round of draining has an nginx and a store of its own, so that nothing is left of the other side.
 
 local cqueues = require "cqueues"
+local goals = require "goals"
 local report = require "report"
 local socket = require "cqueues.socket"
 
@@ -117,7 +118,7 @@ local function status(folder)
             return load(nginx, path)
         end, function()
             return load(nginx, "/bare?len=" .. n_bytes)
-        end), n_targets == 1 and 0.5 or nil)
+        end), goals.nginx_status[n_targets])
     end
     stop(nginx)
 end
@@ -143,7 +144,7 @@ local function drain(folder)
             return rate(folder, DRAIN, { durability = durability })
         end, function()
             return rate(folder, FETCH, { store = "" })
-        end), 0.6)
+        end), goals.nginx_drain)
     end
 end
 

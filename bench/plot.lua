@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: MIT
 --
--- Draws the ratios of a bench as an SVG: a bar for each row that has something beside it, and a
--- mark where its goal is. Reads the JSON that bench.lua wrote.
+-- Draws the ratios of a bench as an SVG: a bar for each row that has something beside it, a line
+-- from the lowest to the highest, and a mark where its goal is. Spans of time are left out, for of
+-- them less is better. Reads the JSON that bench.lua wrote, of one run or of several.
 --
---   plot.lua FILE >docs/performance.svg
+--   plot.lua FILE... >docs/performance.svg
 
 local cjson = require "cjson"
 
@@ -17,8 +18,9 @@ text { font: 12px sans-serif; fill: #24292f }
 .missed { fill: #c8553d }
 .free { fill: #7d8fa9 }
 .goal { stroke: #24292f; stroke-width: 2 }
+.span { stroke: #24292f; stroke-width: 1 }
 .grid { stroke: #8884; stroke-width: 1 }
-@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .goal { stroke: #e6edf3 } }
+@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .goal, .span { stroke: #e6edf3 } }
 ]]
 
 local function escape(text)
@@ -46,6 +48,8 @@ local function draw_row(lines, row, y)
         y + BAR - 2, escape(row.name))
     lines[#lines + 1] = ('<rect class="%s" x="%d" y="%d" width="%.1f" height="%d"/>'):format(class,
         LEFT, y, width_of(ratio), BAR)
+    lines[#lines + 1] = ('<line class="span" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>'):format(
+        LEFT + width_of(row.ratio.min), LEFT + width_of(row.ratio.max), y + BAR // 2, y + BAR // 2)
     if goal then
         local x = LEFT + width_of(goal)
         lines[#lines + 1] = ('<line class="goal" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>'):format(x,
@@ -58,7 +62,7 @@ end
 local function draw(figures)
     local lines, y, section = {}, 24, nil
     for _, row in ipairs(figures.rows) do
-        if row.ratio then
+        if row.ratio and row.unit ~= "µs" then
             if row.section ~= section then
                 section = row.section
                 lines[#lines + 1] = ('<text class="section" x="4" y="%d">%s</text>'):format(
@@ -77,7 +81,17 @@ local function draw(figures)
         table.concat(lines, "\n"))
 end
 
-local path = assert(arg[1], "usage: plot.lua FILE")
-local file = assert(io.open(path))
-io.write(draw(cjson.decode(file:read "a")))
-file:close()
+local function read(paths)
+    local rows, machine = {}, nil
+    for _, path in ipairs(paths) do
+        local file = assert(io.open(path))
+        local figures = cjson.decode(file:read "a")
+        file:close()
+        table.move(figures.rows, 1, #figures.rows, #rows + 1, rows)
+        machine = figures.machine
+    end
+    return { rows = rows, machine = machine }
+end
+
+assert(arg[1], "usage: plot.lua FILE...")
+io.write(draw(read(arg)))

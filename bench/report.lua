@@ -3,11 +3,8 @@
 -- Figures of a bench and the table that they are printed in: medians of rounds, ratios of what ran
 -- in the same round. Environment: as in bench.lua.
 
-local core = require "batch.core"
-
 local IS_QUICK = (os.getenv "BENCH_QUICK" or "0") ~= "0"
 local ROUNDS = IS_QUICK and 3 or 5
-local PATIENCE = IS_QUICK and 4 or 25  -- seconds for a row; past it three rounds are enough
 
 local records = {}  -- for JSON
 
@@ -23,14 +20,10 @@ end
 -- Runs both in turns, round by round.
 local function compare(measure, measure_base)
     local values, bases, ratios = {}, {}, {}
-    local began = core.now()
     for i = 1, ROUNDS do
         bases[i] = measure_base()
         values[i] = measure()
         ratios[i] = values[i] / bases[i]
-        if i >= 3 and core.now() - began > PATIENCE then
-            break
-        end
     end
     return { value = summary(values), base = summary(bases), ratio = summary(ratios) }
 end
@@ -48,14 +41,14 @@ local function span(figure)
         (number(figure.max)))
 end
 
--- The dash between two numbers has three bytes and one column.
-local function row(section, name, compared, goal)
+-- unit: of value and base, where they are no rates. The dash between two numbers has three bytes
+-- and one column.
+local function row(section, name, compared, goal, unit)
     local ratio = compared.ratio
-    local few = ratio.rounds < ROUNDS and ("  (%d rounds)"):format(ratio.rounds) or ""
-    print(("%-34s %27s %27s  %.2f (%.2f–%.2f)  %s%s"):format(name, span(compared.value),
-        span(compared.base), ratio.median, ratio.min, ratio.max, goal or "–", few))
-    records[#records + 1] = { section = section, name = name, goal = goal, value = compared.value,
-        base = compared.base, ratio = ratio }
+    print(("%-34s %27s %27s  %.2f (%.2f–%.2f)  %s"):format(name, span(compared.value),
+        span(compared.base), ratio.median, ratio.min, ratio.max, goal or "–"))
+    records[#records + 1] = { section = section, name = name, goal = goal, unit = unit,
+        value = compared.value, base = compared.base, ratio = ratio }
 end
 
 local function row_alone(section, name, value, unit, goal)

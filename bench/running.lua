@@ -6,6 +6,7 @@
 local FOLDER = os.getenv "BENCH_DIR" or "build/bench"
 local PRODUCT = arg[-1] .. " " .. arg[0]:gsub("bench%.lua$", "product.lua")
 local FLOOR = assert(os.getenv "FLOOR", "FLOOR must name the floor's program (use make bench)")
+local SUBMITTING = FLOOR:gsub("floor$", "submitting") .. " submit"
 local STORE, DEEP = FOLDER .. "/bench.db", FOLDER .. "/deep.db"
 
 local function remove(path)
@@ -39,6 +40,6 @@ local function rate(figures)
 end
 
 return {
-    FOLDER = FOLDER, PRODUCT = PRODUCT, FLOOR = FLOOR, STORE = STORE, DEEP = DEEP, remove = remove,
-    copy = copy, run = run, run_fresh = run_fresh, rate = rate,
+    FOLDER = FOLDER, PRODUCT = PRODUCT, FLOOR = FLOOR, SUBMITTING = SUBMITTING, STORE = STORE,
+    DEEP = DEEP, remove = remove, copy = copy, run = run, run_fresh = run_fresh, rate = rate,
 }

@@ -3,6 +3,7 @@
 -- Measures what is around the core's own pace: reading, several processes on one store, and many
 -- slow fetches at once.
 
+local goals = require "goals"
 local report = require "report"
 local running = require "running"
 
@@ -30,14 +31,25 @@ local function reading()
     end
 end
 
+local N_PROCESSES, N_JOBS = 4, 64
+
+-- In the floor each process stores an outcome of each of its jobs in a transaction.
 local function processes()
     local n_targets = IS_QUICK and 4000 or 20000
-    title("processes of 8 workers, 64 jobs, 1/s", "4 processes", "1 process")
+    title("4 processes of 8 workers, 64 jobs, 1/s", "4 processes", "beside them")
     for _, durability in ipairs { "normal", "full" } do
-        row("processes", durability, compare(function()
-            return rate(run_fresh(PRODUCT, "together", durability, n_targets, 64, 4))
-        end, function()
-            return rate(run_fresh(PRODUCT, "together", durability, n_targets, 64, 1))
+        local function measure(n_processes)
+            return rate(run_fresh(PRODUCT, "together", durability, n_targets, N_JOBS, n_processes))
+        end
+        local function measure_four()
+            return measure(N_PROCESSES)
+        end
+        row("processes", "beside one, " .. durability, compare(measure_four, function()
+            return measure(1)
+        end))
+        row("processes", "beside the floor's four, " .. durability, compare(measure_four, function()
+            return rate(run_fresh(FLOOR, "together", durability, n_targets, N_JOBS,
+                N_JOBS // N_PROCESSES, 1024, N_PROCESSES))
         end))
     end
 end
@@ -54,8 +66,9 @@ local function many()
             shares[i] = 100 * figures.cpu / figures.seconds
         end
         local name = ("%d by %s"):format(n_at_once, mode)
-        row_alone("many", name .. ", of what 100 ms allow", summary(rates).median, "", "0.95")
-        row_alone("many", name .. ", of one core", summary(shares).median, "%", "20 %")
+        row_alone("many", name .. ", of what 100 ms allow", summary(rates).median, "",
+            goals.many_rate)
+        row_alone("many", name .. ", of one core", summary(shares).median, "%", goals.many_core)
     end
 end
 
