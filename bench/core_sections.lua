@@ -79,7 +79,8 @@ local function submit_row(shape, durability)
         n_threads > 1 and (", %d threads"):format(n_threads) or "", durability)
     row("submit", name, compare(function()
         if n_threads > 1 then
-            return rate(run_fresh(running.SUBMITTING, durability, n_jobs, n_targets, n_threads))
+            return rate(run_fresh(running.SUBMITTING, "submit", durability, n_jobs, n_targets,
+                n_threads))
         end
         return rate(run_fresh(PRODUCT, "submit", durability, n_jobs, n_targets, shape.fetch or ""))
     end, function()

@@ -6,7 +6,7 @@
 local FOLDER = os.getenv "BENCH_DIR" or "build/bench"
 local PRODUCT = arg[-1] .. " " .. arg[0]:gsub("bench%.lua$", "product.lua")
 local FLOOR = assert(os.getenv "FLOOR", "FLOOR must name the floor's program (use make bench)")
-local SUBMITTING = FLOOR:gsub("floor$", "submitting") .. " submit"
+local SUBMITTING = FLOOR:gsub("floor$", "submitting")
 local STORE, DEEP = FOLDER .. "/bench.db", FOLDER .. "/deep.db"
 
 local function remove(path)

@@ -51,6 +51,8 @@ static void *submit_share(void *argument) {
         struct submit submit = {{caller, (size_t)len}, {"", 0}, &targets};
         if (runner_submit(submitter->runner, &submit, id, &is_reused, &fault))
             die("submit", fault.text);
+        if (is_reused)
+            die("submit", "the store has this job already, so nothing would be measured");
         targets_fini(&targets);
     }
     return NULL;
