@@ -33,8 +33,8 @@ end
 
 local N_PROCESSES, N_JOBS = 4, 64
 
--- In the floor each process stores an outcome of each of its jobs in a transaction, and has its jobs
--- from the start; the product's processes find theirs by looking, which is in their time.
+-- In the floor each process stores an outcome of each of its jobs in a transaction, and has its
+-- jobs from the start; the product's processes find theirs by looking, which is in their time.
 local function processes()
     local n_targets = IS_QUICK and 4000 or 20000
     title("4 processes of 8 workers, 64 jobs, 1/s", "4 processes", "beside them")
