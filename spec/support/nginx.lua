@@ -251,7 +251,7 @@ end
 
 -- UBSan, beside ASan, prints to nginx's log, but .ci/test looks for that in what a spec prints.
 local function print_reports(self)
-    for line in self:error_log():gmatch "[^\n]*runtime error: [^\n]*" do
+    for line in self:error_log():gmatch "[^\n]*:%d+:%d+: runtime error: [^\n]*" do
         print(line)
     end
 end
