@@ -17,6 +17,8 @@ return {
     http_post = { normal = "5 000/s", full = "3 000/s" },
     stream = "64",
     html = "20 000",
+    pages = "1 000 ms",
+    pages_memory = "no growth",
     nginx_status = { [1] = 0.5 }, -- by targets
     nginx_drain = 0.6,
 }

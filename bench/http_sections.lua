@@ -147,7 +147,8 @@ local function open_streams(address, id, n)
         loop:wrap(function()
             local stream = assert(socket.connect(host, tonumber(port)))
             stream:setmode("b", "b")
-            stream:write(("GET /v1/batches/%s/events HTTP/1.1\r\nHost: x\r\n\r\n"):format(id))
+            stream:write(("GET /v1/batches/%s/events HTTP/1.1\r\nHost: %s\r\n\r\n"):format(id,
+                address))
             stream:flush()
             repeat
                 local line = assert(stream:read "*l")

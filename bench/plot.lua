@@ -62,7 +62,7 @@ end
 local function draw(figures)
     local lines, y, section = {}, 24, nil
     for _, row in ipairs(figures.rows) do
-        if row.ratio and row.unit ~= "µs" then
+        if row.ratio and not row.unit then
             if row.section ~= section then
                 section = row.section
                 lines[#lines + 1] = ('<text class="section" x="4" y="%d">%s</text>'):format(
