@@ -124,9 +124,11 @@ int canonical_key(const char *caller, size_t caller_len, const struct targets *t
     memset(out_key, 0, CANONICAL_KEY_BYTES);
     if (!hash)
         return STATUS_NO_MEMORY;
-    while (targets_next(targets, &offset, &target) == STATUS_OK)
+    int status;
+    while (!(status = targets_next(targets, &offset, &target)))
         canonical_hash_add(hash, &target);
-    int status = canonical_hash_end(hash, out_key);
+    if (status == STATUS_NOTHING)
+        status = canonical_hash_end(hash, out_key);
     canonical_hash_free(hash);
     return status;
 }

@@ -41,11 +41,12 @@ enum canonical_kind { CANONICAL_TEXT, CANONICAL_FLAG, CANONICAL_ANY };
 enum canonical_rank canonical_rank(const char *key, size_t len);
 enum canonical_kind canonical_kind(enum canonical_rank rank);
 
-// Appends the canonical form of the list. Memory shortage is remembered in out->is_broken.
+// Appends the canonical form of a list that has no file. Memory shortage is remembered in
+// out->is_broken.
 void canonical_write(const struct targets *targets, struct buffer *out);
 
 // The SHA-256 of the caller's name, a NUL and the canonical form, which never lies in memory as a
-// whole. Returns 0 or STATUS_NO_MEMORY.
+// whole. Returns 0, STATUS_NO_MEMORY, or STATUS_STORE when the list cannot be read back.
 int canonical_key(const char *caller, size_t caller_len, const struct targets *targets,
                   unsigned char out_key[CANONICAL_KEY_BYTES]);
 

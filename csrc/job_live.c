@@ -128,6 +128,8 @@ void live_prime(struct live *live, const struct targets *targets) {
     struct target target;
     size_t offset = 0;
     // What is large is left in the store: this runs under the runner's lock.
+    if (targets->file)
+        return;
     while (targets_next(targets, &offset, &target) == STATUS_OK && offset < PRIMED_BYTES)
         targets_add(&live->window, &target);
     if (live->window.packed.is_broken)

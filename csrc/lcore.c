@@ -17,6 +17,7 @@
 #include "lprocess.h"
 #include "lrunner.h"
 #include "lstore.h"
+#include "ltargets.h"
 #include "lvalue.h"
 
 #include <math.h>
@@ -43,6 +44,7 @@ static int function_canonical(lua_State *L) {
     lua_settop(L, 1);
     lua_pushcfunction(L, push_buffer);  // may raise in LuaJIT: before there are targets to lose
     lua_pushlightuserdata(L, &text);
+    targets_init(&targets);
     int status = lvalue_targets(L, 1, &targets, &fault);
     if (status)
         return largs_refuse(L, status, fault.text);
@@ -59,33 +61,44 @@ static int function_canonical(lua_State *L) {
 
 // check_targets(targets) → true: their form, which the user's own check may rely on
 static int function_check_targets(lua_State *L) {
-    struct targets targets;
     struct fault fault;
-    int status = lvalue_targets(L, 1, &targets, &fault);
+    int status = lvalue_each_target(L, 1, NULL, NULL, &fault);
     if (status)
         return largs_refuse(L, status, fault.text);
-    targets_fini(&targets);
     lua_pushboolean(L, true);
     return 1;
 }
 
+static int hash_target(void *hash, const struct target *target) {
+    canonical_hash_add(hash, target);
+    return STATUS_OK;
+}
+
+// The key of the list at index 2. Raises nothing, for there is memory to lose.
+static int read_key(lua_State *L, unsigned char out_key[CANONICAL_KEY_BYTES], struct fault *fault) {
+    const char *caller;
+    size_t caller_len;
+    int status = lvalue_text(L, 1, "caller", &caller, &caller_len, fault);
+    if (status)
+        return status;
+    struct canonical_hash *hash = canonical_hash_new(caller, caller_len);
+    if (!hash)
+        return fault_set(fault, STATUS_NO_MEMORY, "out of memory");
+    status = lvalue_each_target(L, 2, hash_target, hash, fault);
+    if (!status && canonical_hash_end(hash, out_key))
+        status = fault_set(fault, STATUS_NO_MEMORY, "out of memory");
+    canonical_hash_free(hash);
+    return status;
+}
+
 // idem_key(caller, targets) → hex
 static int function_idem_key(lua_State *L) {
-    struct targets targets;
     struct fault fault;
     unsigned char key[CANONICAL_KEY_BYTES];
     char hex[CANONICAL_KEY_HEX];
-    const char *caller;
-    size_t caller_len;
-    int status = lvalue_text(L, 1, "caller", &caller, &caller_len, &fault);
-    if (!status)
-        status = lvalue_targets(L, 2, &targets, &fault);
+    int status = read_key(L, key, &fault);
     if (status)
         return largs_refuse(L, status, fault.text);
-    status = canonical_key(caller, caller_len, &targets, key);
-    targets_fini(&targets);
-    if (status)
-        return largs_refuse(L, status, "out of memory");
     canonical_key_hex(key, hex);
     lua_pushstring(L, hex);
     return 1;
@@ -140,6 +153,7 @@ static const luaL_Reg functions[] = {
     {"canonical", function_canonical},
     {"check_targets", function_check_targets},
     {"idem_key", function_idem_key},
+    {"targets", ltargets_new},
     {"check_json", function_check_json},
     {"caps", function_caps},
     {"child", lchild_run},
@@ -151,6 +165,7 @@ int luaopen_batch_core(lua_State *L) {
     canonical_init();
     lrunner_register(L);
     lstore_register(L);
+    ltargets_register(L);
     lprocess_register(L);
     lua_newtable(L);
     luaL_setfuncs(L, functions, 0);

@@ -7,6 +7,7 @@
 #include "largs.h"
 #include "lprocess.h"
 #include "lstore.h"
+#include "ltargets.h"
 #include "lvalue.h"
 
 #include <math.h>
@@ -14,6 +15,9 @@
 
 // A state that is collected waits so long for fetches that do not end when they are told to.
 enum { GC_PATIENCE_MS = 10000 };
+
+// Of a list on its way into the store, so much is held in memory; a longer one waits in a file.
+enum { HELD_BYTES = 256 * 1024 };
 
 struct lrunner *lrunner_check(lua_State *L, int index) {
     struct lrunner *box = luaL_checkudata(L, index, LRUNNER_TYPE);
@@ -240,28 +244,40 @@ static int method_gc(lua_State *L) {
 
 // --- writing ---
 
-// Reads caller, targets, class from the stack, the first of them at index. The texts stay there;
-// targets are the caller's to free unless it fails.
-static int read_submit(lua_State *L, int index, struct submit *out_submit,
-                       struct targets *out_targets, struct fault *fault) {
+// Reads caller and class from the stack, the first of them at index, the other behind the targets.
+// The texts stay there.
+static int read_names(lua_State *L, int index, struct submit *out_submit, struct fault *fault) {
     struct bytes *caller = &out_submit->caller, *class_name = &out_submit->class_name;
     int status = lvalue_text(L, index, "caller", &caller->start, &caller->len, fault);
     if (!status)
         status = lvalue_text(L, index + 2, "class", &class_name->start, &class_name->len, fault);
-    if (!status)
-        status = lvalue_targets(L, index + 1, out_targets, fault);
-    out_submit->targets = out_targets;
     return status;
 }
 
+// The same with the targets between them, which are the caller's to free unless it fails.
+static int read_submit(lua_State *L, int index, struct submit *out_submit,
+                       struct targets *out_targets, struct fault *fault) {
+    targets_init(out_targets);
+    out_targets->max_held = HELD_BYTES;
+    out_submit->targets = out_targets;
+    int status = read_names(L, index, out_submit, fault);
+    return status ? status : lvalue_targets(L, index + 1, out_targets, fault);
+}
+
+// submit(caller, targets, class) → id, is_reused; the targets are a table or a core.targets()
 static int method_submit(lua_State *L) {
     struct lrunner *box = lrunner_check(L, 1);
-    struct submit submit;
+    const struct targets *list = ltargets_test(L, 3);
+    struct submit submit = {.targets = list};
     struct targets targets;
     struct fault fault;
     char id[JOB_ID_SIZE];
     bool is_reused = false;
-    int status = read_submit(L, 2, &submit, &targets, &fault);
+    targets_init(&targets);
+    int status =
+        list ? read_names(L, 2, &submit, &fault) : read_submit(L, 2, &submit, &targets, &fault);
+    if (list && !list->count)
+        status = fault_set(&fault, STATUS_INVALID, "targets must be a non-empty list");
     if (status)
         return largs_refuse(L, status, fault.text);
     status = runner_submit(box->runner, &submit, id, &is_reused, &fault);

@@ -19,7 +19,8 @@ struct reader {
     lua_State *L;
     struct lplace_subject subject;
     struct json json;  // of the options of one target
-    struct targets *targets;
+    int (*take)(void *context, const struct target *target);
+    void *context;
 };
 
 // Refuses the target, or the whole list.
@@ -78,7 +79,7 @@ static int read_options(struct reader *reader, struct target *target) {
     return out->is_broken ? STATUS_NO_MEMORY : status;
 }
 
-// Appends the target at the top.
+// Hands on the target at the top.
 static int read_target(struct reader *reader) {
     int index = lua_gettop(reader->L);
     struct target target;
@@ -91,12 +92,12 @@ static int read_target(struct reader *reader) {
     lua_pop(reader->L, 1);
     if (status == STATUS_OK)
         status = read_options(reader, &target);
-    if (status == STATUS_OK)
-        targets_add(reader->targets, &target);
-    return reader->targets->packed.is_broken ? STATUS_NO_MEMORY : status;
+    if (status == STATUS_OK && reader->take)
+        status = reader->take(reader->context, &target);
+    return status;
 }
 
-// Appends the targets of the list at the top.
+// Hands on the targets of the list at the top.
 static int read_targets(struct reader *reader) {
     lua_State *L = reader->L;
     int index = lua_gettop(L);
@@ -115,24 +116,56 @@ static int read_targets(struct reader *reader) {
     return status;
 }
 
-int lvalue_targets(lua_State *L, int index, struct targets *out_targets, struct fault *fault) {
-    struct lplace_subject subject = {L, fault, -1, "options", "option"};
-    struct reader reader = {.L = L, .subject = subject, .targets = out_targets};
+// Has a reader read the value at the index.
+static int run_reader(struct reader *reader, int index, int (*read)(struct reader *reader)) {
+    lua_State *L = reader->L;
     struct buffer options;
     int top = lua_gettop(L);
-    targets_init(out_targets);
     if (!lua_checkstack(L, LJSON_STACK_SLOTS))
-        return refuse_memory(fault);
+        return refuse_memory(reader->subject.fault);
     lua_pushvalue(L, index);
     buffer_init(&options);
-    json_init(&reader.json, &options);
-    int status = read_targets(&reader);
-    json_fini(&reader.json);
+    json_init(&reader->json, &options);
+    int status = read(reader);
+    json_fini(&reader->json);
     buffer_fini(&options);
     lua_settop(L, top);
+    return status == STATUS_NO_MEMORY ? refuse_memory(reader->subject.fault) : status;
+}
+
+int lvalue_each_target(lua_State *L, int index,
+                       int (*take)(void *context, const struct target *target), void *context,
+                       struct fault *fault) {
+    struct reader reader = {
+        .L = L,
+        .subject = {L, fault, -1, "options", "option"},
+        .take = take,
+        .context = context,
+    };
+    return run_reader(&reader, index, read_targets);
+}
+
+static int append(void *context, const struct target *target) {
+    struct targets *targets = context;
+    targets_add(targets, target);
+    return targets->packed.is_broken ? STATUS_NO_MEMORY : STATUS_OK;
+}
+
+int lvalue_targets(lua_State *L, int index, struct targets *targets, struct fault *fault) {
+    int status = lvalue_each_target(L, index, append, targets, fault);
     if (status != STATUS_OK)
-        targets_fini(out_targets);
-    return status == STATUS_NO_MEMORY ? refuse_memory(fault) : status;
+        targets_fini(targets);
+    return status;
+}
+
+int lvalue_target(lua_State *L, int index, struct targets *targets, struct fault *fault) {
+    struct reader reader = {
+        .L = L,
+        .subject = {L, fault, (int64_t)targets->count, "options", "option"},
+        .take = append,
+        .context = targets,
+    };
+    return run_reader(&reader, index, read_target);
 }
 
 int lvalue_json(lua_State *L, int index, struct buffer *out, struct fault *fault) {

@@ -20,9 +20,18 @@
 
 #include <stddef.h>
 
-// Reads a list of {url = text, options = table or nil}. The caller releases out_targets, which is
-// empty after a failure.
-int lvalue_targets(lua_State *L, int index, struct targets *out_targets, struct fault *fault);
+// Reads a list of {url = text, options = table or nil}, calling take with each, which lives until
+// take returns. take raises nothing; what it returns, if not 0, ends the reading. NULL: the list is
+// only checked.
+int lvalue_each_target(lua_State *L, int index,
+                       int (*take)(void *context, const struct target *target), void *context,
+                       struct fault *fault);
+
+// Appends such a list to targets, which are empty after a failure. The caller releases them.
+int lvalue_targets(lua_State *L, int index, struct targets *targets, struct fault *fault);
+
+// Appends one target, whose idx is their number up to now. Failure appends nothing.
+int lvalue_target(lua_State *L, int index, struct targets *targets, struct fault *fault);
 
 // Appends a result's meta, a table that is an object. Failure appends nothing.
 int lvalue_json(lua_State *L, int index, struct buffer *out, struct fault *fault);

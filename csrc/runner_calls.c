@@ -120,8 +120,12 @@ static int prepare_submit(struct submission *submission, const struct submit *su
     job->owner = runner->owner.id && !runner_leaves_to_others(runner) ? runner->owner.id : 0;
     job->now = runner_now_ms(runner);
     job->expires_at = job->now + runner->config.ttl_ms;
-    if (canonical_key(submit->caller.start, submit->caller.len, submit->targets, job->idem_key))
-        return fault_set(fault, STATUS_NO_MEMORY, "out of memory");
+    int status =
+        canonical_key(submit->caller.start, submit->caller.len, submit->targets, job->idem_key);
+    if (status)
+        return fault_set(fault, status, "%s",
+                         status == STATUS_STORE ? "the targets' temporary file cannot be read"
+                                                : status_message(status));
     if (job_id_make(job->now, job->id))
         return fault_set(fault, STATUS_STORE, "cannot make an id: the system has no randomness");
     if (!job->owner)

@@ -33,24 +33,21 @@ static int insert_chunk(struct sqlite *sqlite, int64_t job_key, int64_t first,
 
 int sqlite_insert_inputs(struct sqlite *sqlite, int64_t job_key, int64_t first,
                          const struct targets *targets) {
-    const char *packed = targets->packed.bytes;
-    struct target target;
-    size_t begin = 0, end = 0, offset = 0;
-    int64_t idx = first;
-    int status = STATUS_OK;
-    while (!status && targets_next(targets, &offset, &target) == STATUS_OK) {
-        if (end > begin && offset - begin > CHUNK_BYTES) {
-            status =
-                insert_chunk(sqlite, job_key, first, (struct bytes){packed + begin, end - begin});
-            begin = end;
-            first = idx;
-        }
-        end = offset;
-        idx++;
+    struct bytes packed;
+    size_t offset = 0, count = 0;
+    int status;
+    while (!(status =
+                 targets_run(targets, &offset, CHUNK_BYTES, &packed.start, &packed.len, &count))) {
+        status = insert_chunk(sqlite, job_key, first, packed);
+        if (status)
+            return status;
+        first += (int64_t)count;
     }
-    if (status || end == begin)
-        return status;
-    return insert_chunk(sqlite, job_key, first, (struct bytes){packed + begin, end - begin});
+    if (status == STATUS_NOTHING)
+        return STATUS_OK;
+    return fault_set(&sqlite->store.fault, status, "cannot store the targets: %s",
+                     status == STATUS_STORE ? "their temporary file cannot be read"
+                                            : status_message(status));
 }
 
 // --- reading ---

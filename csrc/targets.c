@@ -6,6 +6,7 @@
 
 #include "status.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { LENGTH_BYTES = 5 };  // of a varint below 2^32
@@ -13,13 +14,13 @@ enum { LENGTH_BYTES = 5 };  // of a varint below 2^32
 static const char no_options[] = "{}";
 
 void targets_init(struct targets *targets) {
-    buffer_init(&targets->packed);
-    targets->count = 0;
+    memset(targets, 0, sizeof *targets);
 }
 
 void targets_fini(struct targets *targets) {
     buffer_fini(&targets->packed);
-    targets->count = 0;
+    targets_file_free(targets->file);
+    targets_init(targets);
 }
 
 static char *put_length(char *place, size_t len) {
@@ -33,6 +34,17 @@ static char *put_bytes(char *place, const char *bytes, size_t len) {
     if (len)
         memcpy(place, bytes, len);
     return place + len;
+}
+
+// A disk that does not take them is no reason to refuse them: they stay where they are.
+static void put_away(struct targets *targets) {
+    if (!targets->file)
+        targets->file = targets_file_new();
+    if (targets->file &&
+        !targets_file_add(targets->file, targets->packed.bytes, targets->packed.len))
+        targets->packed.len = 0;
+    else
+        targets->max_held = 0;
 }
 
 void targets_add(struct targets *targets, const struct target *target) {
@@ -49,6 +61,8 @@ void targets_add(struct targets *targets, const struct target *target) {
     place = put_bytes(place, target->options, options_len);
     targets->packed.len += (size_t)(place - start);
     targets->count++;
+    if (targets->max_held && targets->packed.len > targets->max_held)
+        put_away(targets);
 }
 
 // Returns the place behind the length, or NULL when there is none before the end.
@@ -95,6 +109,66 @@ int targets_read(const char *packed, size_t len, size_t *offset, struct target *
     return STATUS_OK;
 }
 
+// What lies at an offset of a list.
+struct view {
+    const char *bytes;
+    size_t len;
+    bool is_whole;  // up to the end of what is in the same place
+};
+
+static int look(const struct targets *targets, size_t offset, size_t wanted, struct view *out) {
+    size_t filed = targets->file ? targets->file->len : 0;
+    if (offset < filed) {
+        int status = targets_file_look(targets->file, offset, wanted, &out->bytes, &out->len);
+        out->is_whole = !status && offset + out->len == filed;
+        return status;
+    }
+    offset -= filed;
+    if (offset >= targets->packed.len)
+        return STATUS_NOTHING;
+    *out = (struct view){targets->packed.bytes + offset, targets->packed.len - offset, true};
+    return STATUS_OK;
+}
+
+// A view that has the whole first target, which is read. STATUS_INVALID when there is none.
+static int look_at_target(const struct targets *targets, size_t offset, size_t wanted,
+                          struct view *out, size_t *out_end, struct target *out_target) {
+    for (;;) {
+        int status = look(targets, offset, wanted, out);
+        if (status)
+            return status;
+        *out_end = 0;
+        status = targets_read(out->bytes, out->len, out_end, out_target);
+        if (status != STATUS_INVALID || out->is_whole)
+            return status;
+        wanted = 2 * out->len;
+    }
+}
+
 int targets_next(const struct targets *targets, size_t *offset, struct target *out_target) {
-    return targets_read(targets->packed.bytes, targets->packed.len, offset, out_target);
+    struct view view;
+    size_t end;
+    int status = look_at_target(targets, *offset, 0, &view, &end, out_target);
+    if (!status)
+        *offset += end;
+    return status;
+}
+
+int targets_run(const struct targets *targets, size_t *offset, size_t max_len,
+                const char **out_packed, size_t *out_len, size_t *out_count) {
+    struct view view;
+    struct target target;
+    size_t end, next;
+    int status = look_at_target(targets, *offset, max_len, &view, &end, &target);
+    if (status)
+        return status;
+    *out_count = 1;
+    for (next = end;
+         targets_read(view.bytes, view.len, &next, &target) == STATUS_OK && next <= max_len;
+         end = next)
+        ++*out_count;
+    *out_packed = view.bytes;
+    *out_len = end;
+    *offset += end;
+    return STATUS_OK;
 }

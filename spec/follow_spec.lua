@@ -44,11 +44,11 @@ local function outcome(seq, job, idx, content)
 end
 
 -- A run of two jobs, "one" and "two", that ends after so many outcomes; its output is a list of
--- lines. The deal has two lines, and tells by arithmetic where more would be.
+-- lines. The deal has two targets, and tells by arithmetic where more would be.
 local function make_run(feed, n_outcomes)
     local hand = deal.new()
-    hand:add("a", 1)
-    hand:add("b", 2)
+    hand:add({ url = "a" }, 1)
+    hand:add({ url = "b" }, 2)
     local run = {
         runner = make_runner(feed), hand = hand, jobs = { one = 1, two = 2 }, out = "scripted",
         summary = summary.new(n_outcomes), started_at = 50, written = {},

@@ -87,7 +87,7 @@ function methods:_admit(targets, options)
     if options ~= nil and type(options) ~= "table" then
         return invalid("options", "a table", options)
     end
-    if self._check then
+    if self._check and type(targets) ~= "userdata" then -- core.targets() were checked one by one
         local ok, message, code = core.check_targets(targets)  -- check may rely on their form
         if ok then
             ok, message, code = check_targets(self._check, targets)

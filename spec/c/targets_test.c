@@ -5,7 +5,10 @@
 #include "targets.h"
 
 #include "check.h"
+#include "fault_point.h"
 #include "status.h"
+
+#include <stdio.h>
 
 static void add(struct targets *targets, const char *url, size_t url_len, const char *options) {
     struct target target = {url, url_len, options, strlen(options)};
@@ -92,7 +95,92 @@ static void test_damage(void) {
                      12) == STATUS_INVALID);
 }
 
+// --- lists that do not fit into what they may hold ---
+
+enum { MANY = 5000, LONG_BYTES = 200000 };
+
+// The URL of the target at idx: its number, and now and then longer than any window.
+static size_t url_of(int idx, char url[LONG_BYTES]) {
+    memset(url, '.', LONG_BYTES);
+    url[snprintf(url, LONG_BYTES, "%d", idx)] = '.';
+    return idx % 1000 == 7 ? LONG_BYTES : (size_t)(20 + idx % 50);
+}
+
+static void add_many(struct targets *targets, size_t max_held) {
+    static char url[LONG_BYTES];
+    targets_init(targets);
+    targets->max_held = max_held;
+    for (int idx = 0; idx < MANY; idx++)
+        add(targets, url, url_of(idx, url), idx % 2 ? "{\"mode\":\"text\"}" : "{}");
+}
+
+// Whether all of the list can be read, in order.
+static bool has_many(const struct targets *targets) {
+    static char url[LONG_BYTES];
+    struct target target;
+    size_t offset = 0;
+    bool is_right = true;
+    for (int idx = 0; is_right && idx < MANY; idx++)
+        is_right =
+            targets_next(targets, &offset, &target) == STATUS_OK &&
+            is_target(&target, url, url_of(idx, url), idx % 2 ? "{\"mode\":\"text\"}" : "{}");
+    return is_right && targets_next(targets, &offset, &target) == STATUS_NOTHING;
+}
+
+// Whether the runs of the list, put together, are the whole of it as it lies in memory.
+static bool has_same_runs(const struct targets *targets, const struct targets *whole) {
+    const char *packed;
+    size_t offset = 0, len, count, n_bytes = 0, n_targets = 0;
+    bool is_right = true;
+    while (is_right && !targets_run(targets, &offset, 4000, &packed, &len, &count)) {
+        is_right = (len <= 4000 || count == 1) && n_bytes + len <= whole->packed.len &&
+                   memcmp(packed, whole->packed.bytes + n_bytes, len) == 0;
+        n_bytes += len;
+        n_targets += count;
+    }
+    return is_right && n_bytes == whole->packed.len && n_targets == MANY;
+}
+
+static void test_file(void) {
+    struct targets whole, targets;
+    add_many(&whole, 0);
+    CHECK("a list without a limit lies in memory", !whole.file && has_many(&whole));
+    CHECK("and comes in runs", has_same_runs(&whole, &whole));
+    for (size_t max_held = 1; max_held < 1000000; max_held *= 50) {
+        add_many(&targets, max_held);
+        CHECK("all are counted", targets.count == MANY);
+        CHECK("what is above the limit is in a file", targets.file != NULL);
+        CHECK("and the rest is not", targets.packed.len <= max_held);
+        CHECK("it is read from there", has_many(&targets));
+        CHECK("and once more", has_many(&targets));
+        CHECK("and in runs", has_same_runs(&targets, &whole));
+        targets_fini(&targets);
+        CHECK("the file goes with the list", targets.file == NULL && targets.count == 0);
+    }
+    targets_fini(&whole);
+}
+
+static void test_sick_disk(void) {
+    struct targets targets;
+    fault_point_begin();
+    fault_point_set(FAULT_AT_WRITE, &(struct fault_plan){FAULT_FULL, 3, 1, 0});
+    add_many(&targets, 10000);
+    CHECK("what the file does not take stays in memory",
+          targets.file && targets.packed.len > 10000 && has_many(&targets));
+    fault_point_set(FAULT_AT_READ, &(struct fault_plan){FAULT_IOERR, 1, 1, 0});
+    struct target target;
+    size_t offset = 0;
+    CHECK("what cannot be read back is told, not left out",
+          targets_next(&targets, &offset, &target) == STATUS_STORE && offset == 0);
+    CHECK("and is there when the disk is well again", has_many(&targets));
+    targets_fini(&targets);
+    fault_point_clear(FAULT_AT_WRITE);
+    fault_point_clear(FAULT_AT_READ);
+}
+
 int main(void) {
+    test_file();
+    test_sick_disk();
     test_order();
     test_memory_shortage();
     test_format();

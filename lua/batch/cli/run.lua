@@ -69,7 +69,7 @@ local function read_list(args, options, check)
         if not key then
             return nil, (why:gsub("^target 0: ", ""))
         end
-        return hand:add(text, number)
+        return hand:add(target, number)
     end)
     if is_read and hand:total() == 0 then
         return nil, "no targets in " .. table.concat(args.list, ", "):gsub("^%-$", "stdin")
@@ -92,31 +92,20 @@ local function probe_output(args)
     return file, file == nil and "cannot write " .. message or nil
 end
 
-local function submit_job(run, job)
-    local texts, message = run.hand:texts(job)
-    if not texts then
-        return nil, message, "store"
-    end
-    for i, text in ipairs(texts) do
-        texts[i] = list.parse(text, run.options)
-    end
-    -- The job's number is in the caller, for lists like "the same URL a hundred times".
-    local caller = ("luabatch/%s/%d"):format(run.key:sub(1, 16), job)
-    return run.runner:submit(caller, texts)
-end
-
 local function submit(run)
     for job = 1, run.hand:jobs() do
         if core.caught() then
             return nil, "interrupted", "interrupted"
         end
-        local id, message, code = submit_job(run, job)
+        -- The job's number is in the caller, for lists like "the same URL a hundred times".
+        local caller = ("luabatch/%s/%d"):format(run.key:sub(1, 16), job)
+        local id, message, code = run.runner:submit(caller, run.hand:targets(job))
         if not id then
             return nil, message, code
         end
         run.jobs[id] = job
+        run.hand:release(job)
     end
-    run.hand:close()
     return true
 end
 
@@ -251,7 +240,7 @@ local function execute(args)
         return refuse(unwritable)
     end
     local run = {
-        hand = hand, key = key, options = options, out = args.output,
+        hand = hand, key = key, out = args.output,
         store = settings.store_path(args), bar = bar, summary = summary.new(hand:total()),
         jobs = {}, started_at = core.now(), began_at = core.monotime(),
     }
