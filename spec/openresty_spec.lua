@@ -208,6 +208,11 @@ describe("a fetch in a light thread", function()
         end
     end)
 
+    it("that ends when the wall clock has been set is not blamed", function()
+        assert.same("set", outcome("shift:3600").result.content)
+        assert.is_nil(server:line_with "blocked")
+    end)
+
     it("that lets others work is not blamed", function()
         outcome "nap:0.5"
         assert.is_nil(server:line_with "blocked")

@@ -5,6 +5,9 @@
 -- had nginx read its clock, by a pulse that came late, it is one of those that were being fetched.
 
 local core = require "batch.core"
+local ffi = require "ffi"
+
+ffi.cdef "extern volatile uintptr_t ngx_current_msec;"
 
 local TOO_LONG_SECONDS = 0.1
 local PULSE_SECONDS = 0.1
@@ -13,10 +16,11 @@ local MAX_NAMED = 5
 local methods = {}
 local metatable = { __name = "stalls", __index = methods }
 
--- How long this round of the loop has been going on: nginx reads its clock once for each, unless
--- somebody asks it to, such as the fetch itself.
+-- How long this round of the loop has been going on: nginx reads its clocks once for each, unless
+-- somebody asks it to, such as the fetch itself. Of its clocks the one that nobody sets, in
+-- milliseconds; ngx.now is the other one.
 local function round_seconds()
-    return core.now() - ngx.now()
+    return core.monotime() - tonumber(ffi.C.ngx_current_msec) / 1000
 end
 
 local function report(self, seconds, fields)

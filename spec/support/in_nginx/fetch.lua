@@ -56,6 +56,13 @@ function verbs.block(word)
     return "blocked"
 end
 
+-- As if the wall clock had been set since nginx read it.
+function verbs.shift(word)
+    local now = ngx.now
+    rawset(ngx, "now", function() return now() - tonumber(word) end)
+    return "set"
+end
+
 -- The same, and has nginx read its clock meanwhile.
 function verbs.hog(word)
     local ends_at = core.monotime() + tonumber(word)
