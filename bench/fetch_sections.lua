@@ -5,6 +5,7 @@
 
 local goals = require "goals"
 local report = require "report"
+local running = require "running"
 
 local HERE = arg[0]:gsub("bench%.lua$", "")
 local BUILD = (os.getenv "FLOOR" or ""):gsub("floor$", "")
@@ -14,25 +15,15 @@ local N_WORKERS = 16
 local FEW, MANY = 1000, report.IS_QUICK and 3000 or 10000
 local SHAPES = { "article", "manual", "tables", "thread", "front" }
 
-local function read(command)
-    local pipe = assert(io.popen(command))
-    local figures = {}
-    for name, value in pipe:read("a"):gmatch "(%S+) (%S+)" do
-        figures[name] = tonumber(value)
-    end
-    assert(pipe:close(), "failed: " .. command)
-    return figures
-end
-
 local function measure(mode, folder, ...)
     local store = folder .. "/fetch.db"
     os.execute(("rm -f '%s' '%s'-*"):format(store, store))
-    return read(table.concat({ arg[-1], HERE .. "fetching.lua", mode, store, ... }, " "))
+    return running.run(arg[-1] .. " " .. HERE .. "fetching.lua", mode, store, ...)
 end
 
 local function make_pages(folder)
     assert(os.execute(("mkdir -p '%s/pages'"):format(folder)))
-    read(("%s %sfetching.lua pages '%s/pages'"):format(arg[-1], HERE, folder))
+    running.figures_of(("%s %sfetching.lua pages '%s/pages'"):format(arg[-1], HERE, folder))
     local pipe = io.popen(("cd '%s/pages' && pwd"):format(folder))
     local path = pipe:read "l"
     pipe:close()
@@ -47,7 +38,7 @@ local function compare_speed(folder, name, files, goal)
     report.row("fetch html", name, report.compare(function()
         return speed(measure("markdown", folder, SECONDS, files))
     end, function()
-        return speed(read(("%sfloor_html %g %s"):format(BUILD, SECONDS, files)))
+        return speed(running.figures_of(("%sfloor_html %g %s"):format(BUILD, SECONDS, files)))
     end), goal)
 end
 

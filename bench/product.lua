@@ -331,10 +331,11 @@ local SLOW_SECONDS = 0.1
 
 -- As many jobs as there are workers, a target in flight of each.
 function modes.slow_workers(store, n_workers, n_rounds)
+    local seconds = SLOW_SECONDS
     local runner = assert(batch.new(config_of(store, {
         workers = n_workers,
         fetch = function(_, ctx)
-            ctx:sleep(0.1)
+            ctx:sleep(seconds)
             return ""
         end,
     })))

@@ -19,8 +19,8 @@ local function copy(from, to)
     assert(os.execute(("cp '%s' '%s' && sync '%s'"):format(from, to, to)))
 end
 
-local function run(program, mode, store, ...)
-    local command = table.concat({ program, mode, "'" .. store .. "'", ... }, " ")
+-- What a command prints as lines of a name and a number.
+local function figures_of(command)
     local pipe = assert(io.popen(command))
     local figures = {}
     for name, value in pipe:read("a"):gmatch "(%S+) (%S+)" do
@@ -28,6 +28,10 @@ local function run(program, mode, store, ...)
     end
     assert(pipe:close(), "failed: " .. command)
     return figures
+end
+
+local function run(program, mode, store, ...)
+    return figures_of(table.concat({ program, mode, "'" .. store .. "'", ... }, " "))
 end
 
 local function run_fresh(program, mode, ...)
@@ -41,5 +45,6 @@ end
 
 return {
     FOLDER = FOLDER, PRODUCT = PRODUCT, FLOOR = FLOOR, SUBMITTING = SUBMITTING, STORE = STORE,
-    DEEP = DEEP, remove = remove, copy = copy, run = run, run_fresh = run_fresh, rate = rate,
+    DEEP = DEEP, remove = remove, copy = copy, figures_of = figures_of, run = run,
+    run_fresh = run_fresh, rate = rate,
 }

@@ -16,7 +16,8 @@
 // A state that is collected waits so long for fetches that do not end when they are told to.
 enum { GC_PATIENCE_MS = 10000 };
 
-// Of a list on its way into the store, so much is held in memory; a longer one waits in a file.
+// Of a list whose submit is waited for, so much is held in memory; a longer one waits in a file. An
+// event loop, which begins a submit, must not wait for a disk.
 enum { HELD_BYTES = 256 * 1024 };
 
 struct lrunner *lrunner_check(lua_State *L, int index) {
@@ -255,13 +256,11 @@ static int read_names(lua_State *L, int index, struct submit *out_submit, struct
 }
 
 // The same with the targets between them, which are the caller's to free unless it fails.
-static int read_submit(lua_State *L, int index, struct submit *out_submit,
-                       struct targets *out_targets, struct fault *fault) {
-    targets_init(out_targets);
-    out_targets->max_held = HELD_BYTES;
-    out_submit->targets = out_targets;
+static int read_submit(lua_State *L, int index, struct submit *out_submit, struct targets *targets,
+                       struct fault *fault) {
+    out_submit->targets = targets;
     int status = read_names(L, index, out_submit, fault);
-    return status ? status : lvalue_targets(L, index + 1, out_targets, fault);
+    return status ? status : lvalue_targets(L, index + 1, targets, fault);
 }
 
 // submit(caller, targets, class) → id, is_reused; the targets are a table or a core.targets()
@@ -274,6 +273,7 @@ static int method_submit(lua_State *L) {
     char id[JOB_ID_SIZE];
     bool is_reused = false;
     targets_init(&targets);
+    targets.max_held = HELD_BYTES;
     int status =
         list ? read_names(L, 2, &submit, &fault) : read_submit(L, 2, &submit, &targets, &fault);
     if (list && !list->count)
@@ -296,6 +296,7 @@ static int method_begin_submit(lua_State *L) {
     struct submit submit;
     struct targets targets;
     struct fault fault;
+    targets_init(&targets);
     int status = read_submit(L, 3, &submit, &targets, &fault);
     if (status)
         return largs_refuse(L, status, fault.text);
