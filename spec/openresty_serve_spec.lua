@@ -16,6 +16,13 @@ local as, body = openresty.as, openresty.body
 local SLOWNESS = nginx.SLOWNESS
 local JOBS = "/api/v1/batches"
 
+-- A start is a change, which answers a wait. The worker that has the job shows it before it is
+-- stored, and the others see it then: so the store is asked.
+local function await_start(id)
+    local client = fresh.client()
+    eventually(function() return client:status(id).status == "running" end)
+end
+
 describe("nginx", function()
     local server
 
@@ -208,9 +215,7 @@ describe("nginx", function()
         local _, id = submit { "nap:3", "nap:20" }
         local nothing = get("/v1/batches/" .. id .. "?wait=0.5")
         assert.same(400, nothing.status) -- whole seconds, as everywhere
-        eventually(function() -- it starts, which is a change
-            return get("/v1/batches/" .. id):json().job.status == "running"
-        end)
+        await_start(id)
         nothing = get("/v1/batches/" .. id .. "?wait=1")
         assert.is_true(nothing.seconds > 0.9 and nothing.seconds < 10 * SLOWNESS)
         assert.same(0, nothing:json().job.targets_done)
@@ -220,9 +225,7 @@ describe("nginx", function()
     it("holds no thread, and little else, for five hundred who wait and listen", function()
         server = openresty.start { workers = 1 }
         local _, id = submit { "nap:3" }
-        eventually(function() -- it starts, which would answer a wait
-            return get("/v1/batches/" .. id):json().job.status == "running"
-        end)
+        await_start(id)
         local pid = server:workers()[1]
         local function status_of(name)
             local file = assert(io.open(("/proc/%d/status"):format(pid)))
