@@ -135,7 +135,8 @@ describe("on a full disk", function()
         end)
 
     it("workers neither fetch beyond the bound nor spin, and go on by themselves", function()
-        local runner = runner_on("200m", {
+        -- Room for all results twice: in the log, and in the store.
+        local runner = runner_on("300m", {
             executor = "threads", workers = 4, jobs_total = 1e4, max_bytes = "1GiB",
             fetch = function() return ("z"):rep(8 * 1024 * 1024) end,
         })
