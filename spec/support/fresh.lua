@@ -65,13 +65,14 @@ function fresh.store(path)
     return fresh.keep(assert(batch.store.open(path or fresh.path "batch.db")))
 end
 
---- Runs SQL on a store file by the sqlite3 program and gives what it prints.
+--- Runs SQL on a store file by the sqlite3 program, which waits for others' locks, and gives what
+-- it prints.
 function fresh.sql(statement, path)
     local script = fresh.path "statement.sql"
     local file = assert(io.open(script, "w"))
     file:write(statement)
     file:close()
-    local command = "sqlite3 -bail '%s' <'%s' 2>&1"
+    local command = "sqlite3 -bail -cmd '.timeout 5000' '%s' <'%s' 2>&1"
     local pipe = assert(io.popen(command:format(path or fresh.path "batch.db", script)))
     local output = pipe:read("*a"):gsub("\n$", "")
     pipe:close()
